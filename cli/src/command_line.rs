@@ -36,7 +36,8 @@ pub(crate) enum Command {
     /// Speak a text with a named voice or the voice of a recording.
     Speak(Box<args::speak::Speak>),
     /// Keep voices of recordings: make, list, show, remove.
-    Voice(args::voice::Args),
+    #[command(subcommand)]
+    Voice(args::voice::Command),
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),
     /// Let the language model write a song's text from a description.

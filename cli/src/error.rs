@@ -104,7 +104,7 @@ pub(crate) fn with_bug_report(work: impl FnOnce() -> ExitCode) -> ExitCode {
         if environment::wants_backtrace() {
             default(panic);
         }
-        panics::hear(panic);
+        panics::record(panic);
         PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(cause_of(panic));
         if ends_here(panic.payload_as_str().unwrap_or_default()) {
             tell_panics();

@@ -128,10 +128,10 @@ impl Progress {
                         "unit": stage.unit.name(), "done": done, "total": total,
                         "elapsed_s": elapsed.as_secs_f64(),
                         "left_s": steps.left(stage, elapsed).map(|left| left.as_secs_f64()),
-                        "memory_bytes": process::held(),
+                        "memory_bytes": process::resident(),
                     })
                 });
-                let held = process::held().filter(|_| self.style == Style::Moving);
+                let held = process::resident().filter(|_| self.style == Style::Moving);
                 let held = held.map_or(String::new(), |bytes| format!(" · {}", size(bytes)));
                 self.show(state, line(stage, &(steps.under_way(stage, elapsed) + &held)));
             }

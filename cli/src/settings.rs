@@ -40,7 +40,7 @@ pub(crate) fn read(flags: Flags) -> Result<Settings, Error> {
     let named = |name: String| if cfg!(windows) { name.to_uppercase() } else { name };
     let variables = given.map(|(name, value)| (named(name), value)).collect();
     let home = home();
-    Settings::read(Sources { file, is_named, home, variables, told: said })
+    Settings::read(Sources { file, is_named, home, variables, given: said })
 }
 
 /// Stores the settings. Without a call, as in tests, there are none.

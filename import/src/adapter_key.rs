@@ -25,9 +25,9 @@ pub(super) enum Role {
     BiasDifference,
     /// The numerator of the scale.
     Alpha,
-    /// DoRA's row lengths, as PEFT trains them.
+    /// DoRA's row magnitudes, as PEFT trains them.
     Magnitude,
-    /// DoRA's lengths, as LyCORIS trains them.
+    /// DoRA's magnitudes, as LyCORIS trains them.
     DoraScale,
 }
 
@@ -83,32 +83,20 @@ const ENDINGS: &[(&str, Role)] = &[
     (".alpha", Role::Alpha),
 ];
 
-/// (Ending in lower case, or the start of a part of the name if its last character is `_` or `.`;
+/// (Endings in lower case, or starts of a part of the name if the last character is `_` or `.`;
 /// description). These would change the sound, so they must not be ignored silently.
 const REFUSED: &[(&str, &str)] = &[
-    (".lora_mid", "a Tucker decomposition"),
-    (".lokr_t2", "a Tucker decomposition"),
-    (".hada_t1", "a Tucker decomposition"),
-    (".hada_t2", "a Tucker decomposition"),
-    (".lora_embedding_a", "a change of an embedding"),
-    (".lora_embedding_b", "a change of an embedding"),
-    (".lora_e", "an AdaLoRA"),
-    (".ranknum", "an AdaLoRA"),
+    (".lora_mid .lokr_t2 .hada_t1 .hada_t2", "a Tucker decomposition"),
+    (".lora_embedding_a .lora_embedding_b", "a change of an embedding"),
+    (".lora_e .ranknum", "an AdaLoRA"),
     (".set_weight", "a replaced weight"),
     (".reshape_weight", "a weight of another shape"),
-    (".rescale", "an OFT"),
-    (".a1", "a GLoRA"),
-    (".a2", "a GLoRA"),
-    (".b1", "a GLoRA"),
-    (".b2", "a GLoRA"),
-    (".on_input", "an IA3"),
     (".modules_to_save.", "a module that was trained as a whole"),
-    (".oft_", "an OFT"),
+    (".rescale .oft_", "an OFT"),
     (".boft_", "a BOFT"),
-    (".glora_", "a GLoRA"),
-    (".ia3_", "an IA3"),
-    (".vera_lambda_", "a VeRA"),
-    (".pvera_lambda_", "a VeRA"),
+    (".a1 .a2 .b1 .b2 .glora_", "a GLoRA"),
+    (".on_input .ia3_", "an IA3"),
+    (".vera_lambda_ .pvera_lambda_", "a VeRA"),
     (".vblora_", "a VB-LoRA"),
     (".randlora_", "a RandLoRA"),
     (".fourierft_", "a FourierFT"),
@@ -137,14 +125,15 @@ pub(super) fn read(key: &str) -> Key<'_> {
     }
     // PEFT writes `oft_R` and LyCORIS has written `oft_blocks`, so the case is ignored.
     let small = key.to_ascii_lowercase();
-    let found = REFUSED.iter().find_map(|(pattern, what)| {
-        let at = if pattern.ends_with(['_', '.']) {
-            small.rfind(pattern)
-        } else {
+    let place = |pattern: &str| match pattern.ends_with(['_', '.']) {
+        true => small.rfind(pattern),
+        false => {
             split(&small, pattern).filter(|(_, rest)| is_rest(rest)).map(|(module, _)| module.len())
-        };
-        Some((at?, *what))
-    });
+        }
+    };
+    let found = REFUSED
+        .iter()
+        .find_map(|(patterns, what)| Some((patterns.split(' ').find_map(place)?, *what)));
     match found {
         Some((at, what)) => {
             let part = key[at + 1..].split('.').next().unwrap_or_default();

@@ -21,7 +21,7 @@ use crate::{
     Error, Tensors,
     adapter::Shared,
     convert::{self, Element as _},
-    error::Names,
+    error::NameList,
     fold::fold,
     names::TensorNames,
     quantized::{Matrix, Quantized},
@@ -238,7 +238,7 @@ fn check<B: Backend, M: Module<B>>(
         .collect();
     if !missing.is_empty() {
         let path = tensors.path().to_owned();
-        return Err(Error::MissingTensors { path, part: names.noun, names: Names(missing) });
+        return Err(Error::MissingTensors { path, part: names.noun, names: NameList(missing) });
     }
     let unused: Vec<_> = sources
         .iter()
@@ -336,7 +336,7 @@ pub(crate) fn compare<B: Backend, M: Module<B>>(
 /// Returns the error for tensors that no network uses.
 pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<String>) -> Error {
     let path = tensors.path().to_owned();
-    Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
+    Error::UnusedTensors { path, part, count: names.len(), names: NameList(names) }
 }
 
 /// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`,

@@ -22,13 +22,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Layout, Origin, PartSize, Tensors,
+    Directory, Error, LanguageTokenizer, Layout, PartSize, Tensors,
     error::Places,
     families::{self, dia2 as names, mimi::MIMI},
     kind, name_of,
     names::TensorNames,
     quantized::fingerprint,
-    weights::WeightsDir,
+    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
 };
 
 #[cfg(test)]
@@ -162,21 +162,6 @@ impl Dia2 {
     /// Returns notices about the files.
     pub fn notices(&self) -> Vec<String> {
         self.notices.clone()
-    }
-
-    /// Returns the path of the directory.
-    pub fn path(&self) -> &Path {
-        self.model.directory().root()
-    }
-
-    /// Returns the format of the model's files and the types of its weights.
-    pub fn origin(&self) -> Origin {
-        self.model.origin()
-    }
-
-    /// Returns every file of weights.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.model.files().chain(self.codec.files()).map(Path::to_owned).collect()
     }
 
     /// Returns the number of parameters and file bytes of `network`.
@@ -325,18 +310,10 @@ fn absent(what: String, looked_for: Vec<PathBuf>) -> Error {
     Error::Absent { what, looked_for: Places(looked_for), remedy, known: None, unknown: None }
 }
 
+answered_by_model_and_codec!(Dia2);
+
 impl Files for Dia2 {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn config(&self) -> &Config {
-        self.model.config()
-    }
-
-    fn codec_config(&self) -> &mimi::Config {
-        self.codec.config()
-    }
+    files_of_speech!(Config, mimi::Config);
 
     fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
         Ok(self.language_tokenizer()?)
@@ -350,11 +327,6 @@ impl Files for Dia2 {
     fn fingerprint(&self) -> Result<String, CheckpointError> {
         let settings = format!("{:?} {:?}", self.model.config(), self.codec.config());
         Ok(fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?)
-    }
-
-    fn unchanged(&self) -> Result<(), CheckpointError> {
-        self.model.unchanged()?;
-        Ok(self.codec.unchanged()?)
     }
 }
 

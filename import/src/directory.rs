@@ -20,7 +20,7 @@ mod tensors;
 
 /// Format of a model's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ModelFormat {
     /// The released directories.
     Released,
     /// Built into the program.
@@ -35,7 +35,7 @@ pub enum Format {
     Nemo,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ModelFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Released => "released layout",
@@ -54,7 +54,7 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn root(&self) -> &Path;
 
     /// Returns its format.
-    fn format(&self) -> Format;
+    fn format(&self) -> ModelFormat;
 
     /// Returns notices for its use: lower case, no full stop.
     fn notices(&self) -> &[String] {
@@ -124,10 +124,10 @@ impl Directory {
     }
 
     /// Returns the format of its layout.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> ModelFormat {
         match self {
-            Self::Disk(_) => Format::Released,
-            Self::Embedded(..) => Format::BuiltIn,
+            Self::Disk(_) => ModelFormat::Released,
+            Self::Embedded(..) => ModelFormat::BuiltIn,
             Self::Foreign(foreign) => foreign.format(),
         }
     }

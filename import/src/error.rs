@@ -13,9 +13,9 @@ mod adapter;
 
 /// A list of names for a message: the first eight, then the number of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names(pub Vec<String>);
+pub struct NameList(pub Vec<String>);
 
-impl fmt::Display for Names {
+impl fmt::Display for NameList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         for (i, name) in self.0.iter().take(SHOWN).enumerate() {
@@ -172,7 +172,7 @@ pub enum Error {
         path: PathBuf,
         part: &'static str,
         /// Names as they would be in the file.
-        names: Names,
+        names: NameList,
     },
     /// The file has tensors that no network uses.
     #[error("`{}` has {count} {} that the {part} does not use: {names}", path.display(),
@@ -183,7 +183,7 @@ pub enum Error {
         part: &'static str,
         count: usize,
         /// Names as they are in the file.
-        names: Names,
+        names: NameList,
     },
     /// Two tensors of the file belong to the same parameter.
     #[error("`{first}` and `{second}` of `{}` are the same parameter", path.display())]

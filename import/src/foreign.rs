@@ -23,7 +23,7 @@ use std::{
 use burn::tensor::TensorData;
 
 use crate::{
-    Directory, Error, Format, Network, Tensors, directory::StandIn, error::Places,
+    Directory, Error, ModelFormat, Network, Tensors, directory::StandIn, error::Places,
     families::acestep::Kind, listing::files_in, pointer, silence,
 };
 
@@ -41,9 +41,9 @@ pub(crate) use diffusers::INDEX as PIPELINE;
 #[cfg(test)]
 pub(crate) use gguf::tensors as gguf_tensors;
 pub(crate) use gguf::{
+    identify as identify_gguf,
     magpie::{architecture, codec as magpie_codec, is_model as is_magpie, open as magpie},
     qwentts::{open as speech, talker_called as talker},
-    says as gguf_says,
 };
 
 /// A text file of a released directory: its name there, its actual path, its content.
@@ -54,7 +54,7 @@ type Text = (&'static str, PathBuf, String);
 pub(crate) struct Foreign {
     /// The file or directory.
     root: PathBuf,
-    format: Format,
+    format: ModelFormat,
     /// The text files of a released directory.
     texts: Vec<Text>,
     tensors: Tensors,
@@ -91,7 +91,7 @@ impl StandIn for Foreign {
         &self.root
     }
 
-    fn format(&self) -> Format {
+    fn format(&self) -> ModelFormat {
         self.format
     }
 
@@ -154,31 +154,33 @@ impl StandIn for Foreign {
 /// Any file that is truncated, contradictory, of another kind or unsupported; the message names it.
 pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Directory, Error> {
     let foreign = match recognise(path)? {
-        Some(Format::Gguf) => gguf::open(path, wanted, places)?,
-        Some(Format::Single) => comfy::open(path, wanted, places)?,
-        Some(Format::Diffusers) => match diffusers::open(path, wanted, places)? {
+        Some(ModelFormat::Gguf) => gguf::open(path, wanted, places)?,
+        Some(ModelFormat::Single) => comfy::open(path, wanted, places)?,
+        Some(ModelFormat::Diffusers) => match diffusers::open(path, wanted, places)? {
             diffusers::Opened::AsReleased(path) => return Ok(Directory::Disk(path)),
             diffusers::Opened::Foreign(foreign) => *foreign,
         },
-        Some(Format::Released | Format::BuiltIn) => return Ok(Directory::Disk(path.to_owned())),
-        Some(Format::Nemo) | None => return Err(not_a_model(path)),
+        Some(ModelFormat::Released | ModelFormat::BuiltIn) => {
+            return Ok(Directory::Disk(path.to_owned()));
+        }
+        Some(ModelFormat::Nemo) | None => return Err(not_a_model(path)),
     };
     Ok(Directory::Foreign(Arc::new(foreign)))
 }
 
 /// Returns the format at `path`; `None` for a file of another kind.
-pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
+pub(crate) fn recognise(path: &Path) -> Result<Option<ModelFormat>, Error> {
     let unreadable = |source| Error::Io { path: path.to_owned(), source };
     if !path.is_file() {
         let is_pipeline = path.join(diffusers::INDEX).is_file();
-        return Ok(Some(if is_pipeline { Format::Diffusers } else { Format::Released }));
+        return Ok(Some(if is_pipeline { ModelFormat::Diffusers } else { ModelFormat::Released }));
     }
     let mut first = Vec::new();
     File::open(path).and_then(|file| file.take(9).read_to_end(&mut first)).map_err(unreadable)?;
     Ok(match first[..] {
-        [b'G', b'G', b'U', b'F', ..] => Some(Format::Gguf),
+        [b'G', b'G', b'U', b'F', ..] => Some(ModelFormat::Gguf),
         // The length of a safetensors header, then its JSON.
-        [_, _, _, _, _, _, 0, 0, b'{'] => Some(Format::Single),
+        [_, _, _, _, _, _, 0, 0, b'{'] => Some(ModelFormat::Single),
         _ => None,
     })
 }
@@ -195,7 +197,7 @@ pub(crate) fn ggufs_in(place: &Path) -> Option<String> {
 
 /// True if there is a GGUF file at `path`.
 fn is_gguf(path: &Path) -> bool {
-    matches!(recognise(path), Ok(Some(Format::Gguf)))
+    matches!(recognise(path), Ok(Some(ModelFormat::Gguf)))
 }
 
 /// False if the file at `path` is damaged or no GGUF file; true if its types or version are unknown.
@@ -211,8 +213,8 @@ pub(crate) fn name_inside(path: &Path) -> Option<String> {
 /// True if the checkpoint at `path` holds the network `wanted` in addition to the diffusion model.
 pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
     match recognise(path) {
-        Ok(Some(Format::Diffusers)) => true,
-        Ok(Some(Format::Single)) => comfy::holds(path, wanted),
+        Ok(Some(ModelFormat::Diffusers)) => true,
+        Ok(Some(ModelFormat::Single)) => comfy::holds(path, wanted),
         _ => false,
     }
 }
@@ -225,8 +227,8 @@ pub(crate) fn is_another(path: &Path, wanted: Kind) -> bool {
 /// True if the file at `path` is of the kind `wanted`, by its header.
 pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
     match recognise(path) {
-        Ok(Some(Format::Gguf)) => gguf::is_a(path, wanted),
-        Ok(Some(Format::Single)) => comfy::holds(path, wanted),
+        Ok(Some(ModelFormat::Gguf)) => gguf::is_a(path, wanted),
+        Ok(Some(ModelFormat::Single)) => comfy::holds(path, wanted),
         _ => false,
     }
 }
@@ -238,13 +240,15 @@ pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
 /// A description of the file, and a remedy.
 pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     match recognise(path)? {
-        Some(Format::Nemo) | None => Err(not_a_model(path)),
-        Some(Format::Gguf) => gguf::expect(path, wanted),
-        Some(Format::Single) => comfy::expect(path, wanted),
-        Some(Format::Released) if path.join(ADAPTER).is_file() && !path.join(CONFIG).is_file() => {
+        Some(ModelFormat::Nemo) | None => Err(not_a_model(path)),
+        Some(ModelFormat::Gguf) => gguf::expect(path, wanted),
+        Some(ModelFormat::Single) => comfy::expect(path, wanted),
+        Some(ModelFormat::Released)
+            if path.join(ADAPTER).is_file() && !path.join(CONFIG).is_file() =>
+        {
             Err(an_adapter(path))
         }
-        Some(Format::Diffusers | Format::Released | Format::BuiltIn) => Ok(()),
+        Some(ModelFormat::Diffusers | ModelFormat::Released | ModelFormat::BuiltIn) => Ok(()),
     }
 }
 

@@ -29,9 +29,9 @@ pub use download::Download;
 pub use environment::Environment;
 pub use error::HubError;
 pub(crate) use local::seems_whole;
-pub use local::{Installed, State, Verified};
+pub use local::{CacheState, InstalledModel, VerifiedFile};
 pub use pins::{Pin, Pins};
-pub use pull::{Event, Here, Pull};
+pub use pull::{Here, Pull, PullEvent};
 pub use remote::{Access, Published, Remote, RemoteFile};
 pub use remove::Removed;
 
@@ -103,15 +103,15 @@ impl Hub {
     /// fetched, else at any commit with its configuration and weights.
     ///
     /// Unreadable pins count as none here; [`Pins::read`] reports them.
-    pub fn find(&self, release: &Release) -> Option<Installed> {
+    pub fn find(&self, release: &Release) -> Option<InstalledModel> {
         match self.state(release) {
-            State::Whole(installed) => Some(installed),
-            State::Absent | State::Broken(..) => None,
+            CacheState::Whole(installed) => Some(installed),
+            CacheState::Absent | CacheState::Broken(..) => None,
         }
     }
 
     /// Returns the place of `release` if another program fetched it.
-    fn of_others(&self, release: &Release) -> Option<Installed> {
+    fn of_others(&self, release: &Release) -> Option<InstalledModel> {
         let repository = self.repository(release.repo);
         let main = std::fs::read_to_string(repository.join("refs").join("main")).ok();
         let main = main.map(|commit| commit.trim().to_owned());
@@ -120,7 +120,7 @@ impl Hub {
         let mut commits = main.into_iter().chain(others).filter(|commit| !commit.is_empty());
         commits.find_map(|revision| {
             let path = self.snapshot(release.repo, &revision).join(release.prefix);
-            is_whole(&path).then_some(Installed { path, revision, pinned: false })
+            is_whole(&path).then_some(InstalledModel { path, revision, pinned: false })
         })
     }
 }

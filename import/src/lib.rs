@@ -85,8 +85,8 @@ pub use built_in::{
 };
 pub use checkpoint::{AceStep, open_tiny};
 pub use dia2::{Dia2, Dia2Choice, Dia2Network};
-pub use directory::{Directory, EmbeddedFiles, Format, StandIn};
-pub use error::{Error, Names, Places, Unknown};
+pub use directory::{Directory, EmbeddedFiles, ModelFormat, StandIn};
+pub use error::{Error, NameList, Places, Unknown};
 pub use families::{
     Release,
     acestep::{self, Kind},

@@ -20,7 +20,7 @@ use acestep_model::{
 };
 
 use crate::{
-    Directory, Error, Layout, Origin, PartSize,
+    Directory, Error, Layout, PartSize,
     families::magpie::{self as names, Spelling},
     layout::{self, files::stem},
     names::TensorNames,
@@ -28,7 +28,7 @@ use crate::{
     origin,
     quantized::fingerprint,
     single_file::{Codec, Opened, SingleFile},
-    weights::WeightsDir,
+    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
 };
 use convolutions::flatten_convolutions;
 use sizes::{check_quantizer, sizes_of};
@@ -118,24 +118,6 @@ impl Magpie {
         Ok(Self { name, model, codec, spelling, sizes, texts })
     }
 
-    /// Returns the path of the model's file.
-    pub fn path(&self) -> &Path {
-        self.model.directory().root()
-    }
-
-    /// Returns the format of the model's file and the types of its weights.
-    pub fn origin(&self) -> Origin {
-        self.model.origin()
-    }
-
-    /// Returns every file of weights.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<_> =
-            self.model.files().chain(self.codec.files()).map(Path::to_owned).collect();
-        files.dedup();
-        files
-    }
-
     /// Returns the number of parameters and file bytes of `network`.
     ///
     /// # Errors
@@ -195,6 +177,18 @@ impl Magpie {
         Ok(vec![encoder, decoder, model.write_quantized(&local, &names, device, advanced)?])
     }
 
+    /// Returns the decoder of the codec with plain filters, which mappers can change and visitors can read.
+    ///
+    /// # Errors
+    /// Weights that are missing, malformed or of another shape.
+    pub fn plain_codec_decoder<B: Backend>(
+        &self,
+        place: &Place<B>,
+    ) -> Result<nanocodec::Decoder<B>, CheckpointError> {
+        let module = nanocodec::Decoder::init(self.codec.config(), &place.device);
+        Ok(self.codec.load(module, &self.codec_names(), place, None)?)
+    }
+
     fn codec_names(&self) -> TensorNames {
         names::codec_decoder(&self.codec.config().audio_decoder, self.spelling)
     }
@@ -204,21 +198,13 @@ fn bad(file: &SingleFile, source: ConfigError) -> Error {
     Error::BadConfig { path: file.path.clone(), source }
 }
 
-impl Files for Magpie {
-    fn name(&self) -> &str {
-        &self.name
-    }
+answered_by_model_and_codec!(Magpie);
 
-    fn config(&self) -> &Config {
-        self.model.config()
-    }
+impl Files for Magpie {
+    files_of_speech!(Config, nanocodec::Config);
 
     fn sizes(&self) -> &Sizes {
         &self.sizes
-    }
-
-    fn codec_config(&self) -> &nanocodec::Config {
-        self.codec.config()
     }
 
     fn texts(&self) -> &dyn TextFiles {
@@ -229,11 +215,6 @@ impl Files for Magpie {
         let (model, codec) = (self.model.config(), self.codec.config());
         let settings = format!("{model:?} {codec:?} {:?}", self.sizes);
         Ok(fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?)
-    }
-
-    fn unchanged(&self) -> Result<(), CheckpointError> {
-        self.model.unchanged()?;
-        Ok(self.codec.unchanged()?)
     }
 }
 
@@ -258,8 +239,7 @@ impl<B: Backend> Checkpoint<B> for Magpie {
         place: &Place<B>,
         precision: Precision,
     ) -> Result<nanocodec::Decoder<B>, CheckpointError> {
-        let module = nanocodec::Decoder::init(self.codec.config(), &place.device);
-        Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked(precision))
+        Ok(self.plain_codec_decoder(place)?.prepacked(precision))
     }
 }
 

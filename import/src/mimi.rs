@@ -92,5 +92,5 @@ fn of_transformers(mut tensors: Tensors, config: &Config) -> Result<Tensors, Err
     let split = Tensors::from_entries(path.clone(), Bytes::Owned(converted), entries);
     let described_by = tensors.described_by;
     let others = tensors.renamed(moshi::renamed)?;
-    Ok(Tensors::together(path, vec![others, split])?.described_by(described_by))
+    Ok(Tensors::joined(path, vec![others, split])?.described_by(described_by))
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::{Directory, Format, Tensors, blocks::Block};
+use crate::{Directory, ModelFormat, Tensors, blocks::Block};
 
 /// Format and weight types of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// Layout of the files.
-    pub format: Format,
+    pub format: ModelFormat,
     /// Types of the weights as in the files, ordered by bytes, largest first.
     pub types: Vec<String>,
 }

@@ -7,14 +7,14 @@ use std::{
 };
 
 use crate::{
-    Directory, Error, Format, LanguageTokenizer, Layout, Origin, PartSize,
+    Directory, Error, LanguageTokenizer, Layout, ModelFormat, PartSize,
     built_in::{TINY_SPEECH, tiny_speech_directories},
     families::qwen3_tts::{self as names, gguf},
     foreign, kind, name_of,
     names::TensorNames,
     origin,
     quantized::fingerprint,
-    weights::WeightsDir,
+    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
 };
 use acestep_model::{
     Backend, CheckpointError, Place, Tokenizer,
@@ -151,21 +151,6 @@ impl Qwen3Tts {
         Self { fix_mistral_regex, tokenizer: OnceLock::new(), ..self }
     }
 
-    /// Returns the path of the directory.
-    pub fn path(&self) -> &Path {
-        self.model.directory().root()
-    }
-
-    /// Returns the format of the model's files and the types of its weights.
-    pub fn origin(&self) -> Origin {
-        self.model.origin()
-    }
-
-    /// Returns every file of weights.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.model.files().chain(self.codec.files()).map(Path::to_owned).collect()
-    }
-
     /// Returns the number of parameters and file bytes of `network`; 0 if the model has none.
     ///
     /// # Errors
@@ -258,11 +243,11 @@ impl Qwen3Tts {
 
 /// The names of tensors in files of a format.
 #[derive(Clone, Copy)]
-struct Spelling(Format);
+struct Spelling(ModelFormat);
 
 impl Spelling {
     fn is_gguf(self) -> bool {
-        self.0 == Format::Gguf
+        self.0 == ModelFormat::Gguf
     }
 
     fn talker(self, config: &Config) -> TensorNames {
@@ -299,18 +284,10 @@ fn encoder_of<B: Backend>(config: &codec::Config, device: &B::Device) -> mimi::E
     mimi::Encoder::init(&config.encoder_config, config.encoder_valid_num_quantizers, device)
 }
 
+answered_by_model_and_codec!(Qwen3Tts);
+
 impl Files for Qwen3Tts {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn config(&self) -> &Config {
-        self.model.config()
-    }
-
-    fn codec_config(&self) -> &codec::Config {
-        self.codec.config()
-    }
+    files_of_speech!(Config, codec::Config);
 
     fn generation_config(&self) -> &GenerationConfig {
         &self.generation
@@ -329,11 +306,6 @@ impl Files for Qwen3Tts {
         let settings = format!("{:?} {:?}", self.model.config(), self.codec.config());
         let fingerprint = fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?;
         Ok(self.fingerprint.get_or_init(|| fingerprint).clone())
-    }
-
-    fn unchanged(&self) -> Result<(), CheckpointError> {
-        self.model.unchanged()?;
-        Ok(self.codec.unchanged()?)
     }
 }
 

@@ -78,7 +78,7 @@ impl Tensors {
     }
 
     /// Combines the tensors of `all`, with `path` for messages.
-    pub(crate) fn together(path: PathBuf, all: Vec<Self>) -> Result<Self, Error> {
+    pub(crate) fn joined(path: PathBuf, all: Vec<Self>) -> Result<Self, Error> {
         let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
         let mut entries = BTreeMap::<String, (usize, Entry)>::new();
         for tensors in all {
@@ -371,7 +371,7 @@ impl Tensors {
         self.entries.get(name).ok_or_else(|| Error::MissingTensors {
             path: self.path.clone(),
             part: "program",
-            names: crate::error::Names(vec![name.to_owned()]),
+            names: crate::error::NameList(vec![name.to_owned()]),
         })
     }
 

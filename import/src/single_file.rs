@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Format, Tensors, directory::StandIn, families::magpie::Spelling, nemo::Texts};
+use crate::{
+    Error, ModelFormat, Tensors, directory::StandIn, families::magpie::Spelling, nemo::Texts,
+};
 
 /// A configuration as JSON, and tensors.
 #[derive(Debug)]
 pub(crate) struct SingleFile {
     pub(crate) path: PathBuf,
-    pub(crate) format: Format,
+    pub(crate) format: ModelFormat,
     pub(crate) config: String,
     pub(crate) tensors: Tensors,
     pub(crate) notices: Vec<String>,
@@ -37,7 +39,7 @@ impl StandIn for SingleFile {
         &self.path
     }
 
-    fn format(&self) -> Format {
+    fn format(&self) -> ModelFormat {
         self.format
     }
 

@@ -135,15 +135,29 @@ pub(crate) fn edit_config(directory: &Path, key: &str, value: serde_json::Value)
     fs::write(path, config.to_string()).expect("a written config");
 }
 
-/// Copies a golden checkpoint directory to `to`.
+/// Reads a golden JSON file.
+pub(crate) fn golden_json(file: &str) -> serde_json::Value {
+    let text = fs::read_to_string(goldens().join(file)).expect("the goldens are in the repository");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Copies a golden directory to `to`.
 pub(crate) fn copy_golden(name: &str, to: &Path) {
     fs::create_dir(to).expect("a directory");
-    for entry in fs::read_dir(goldens().join("checkpoints_a").join(name)).expect("the goldens") {
+    for entry in fs::read_dir(goldens().join(name)).expect("the goldens") {
         let path = entry.expect("an entry").path();
         let content = fs::read(&path).expect("a golden");
         // Write a new file: a copy would keep a read-only mode.
         fs::write(to.join(path.file_name().expect("a name")), content).expect("a copy");
     }
+}
+
+/// A writable copy of the tiny language model; the directory is removed with the first value.
+pub(crate) fn copy_of_language_model() -> (TempDir, PathBuf) {
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let path = temporary.path().join("acestep-5Hz-lm-0.6B");
+    copy_golden("checkpoints_a/acestep-5Hz-lm-0.6B", &path);
+    (temporary, path)
 }
 
 /// A writable copy of the tiny checkpoint.
@@ -159,7 +173,7 @@ impl Copy {
         let root = temporary.path();
         let copy = |name: &str| {
             let to = root.join(name);
-            copy_golden(name, &to);
+            copy_golden(&format!("checkpoints_a/{name}"), &to);
             to
         };
         let paths = ModelPaths {

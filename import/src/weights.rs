@@ -16,6 +16,58 @@ use crate::{
     quantized::{self, Quantized},
 };
 
+/// Defines the methods `path`, `origin` and `files` of a model of speech, which has two [`WeightsDir`] as its
+/// fields `model` and `codec`.
+macro_rules! answered_by_model_and_codec {
+    ($of:ty) => {
+        impl $of {
+            /// Returns the path of the model's directory or file.
+            pub fn path(&self) -> &std::path::Path {
+                self.model.directory().root()
+            }
+
+            /// Returns the format of the model's files and the types of its weights.
+            pub fn origin(&self) -> $crate::Origin {
+                self.model.origin()
+            }
+
+            /// Returns every file of weights.
+            pub fn files(&self) -> Vec<std::path::PathBuf> {
+                let all = self.model.files().chain(self.codec.files());
+                let mut files: Vec<_> = all.map(std::path::Path::to_owned).collect();
+                // Both may be in one file.
+                files.dedup();
+                files
+            }
+        }
+    };
+}
+pub(crate) use answered_by_model_and_codec;
+
+/// Defines the methods that the trait `Files` has in every family. They stand in its `impl` for a model with the
+/// fields `name`, `model` and `codec`.
+macro_rules! files_of_speech {
+    ($config:ty, $codec_config:ty) => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+
+        fn config(&self) -> &$config {
+            self.model.config()
+        }
+
+        fn codec_config(&self) -> &$codec_config {
+            self.codec.config()
+        }
+
+        fn unchanged(&self) -> Result<(), acestep_model::CheckpointError> {
+            self.model.unchanged()?;
+            Ok(self.codec.unchanged()?)
+        }
+    };
+}
+pub(crate) use files_of_speech;
+
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]
 pub(crate) struct WeightsDir<C> {

@@ -20,4 +20,4 @@ pub use dit::{CrossAttended, Dit};
 pub use encoder::EncoderShape;
 pub use fsq::{Fsq, Quantizer};
 pub use network::Network;
-pub use pack::{Packed, pack};
+pub use pack::{Padded, pack};

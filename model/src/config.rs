@@ -82,15 +82,12 @@ pub(crate) fn require_plain(
     attention_bias: bool,
     hidden_act: &str,
     rope_scaling: &Option<Value>,
-    head_dim: usize,
 ) -> Result<(), ConfigError> {
     require(!attention_bias, "attention_bias", true, "only projections without bias")?;
     require(hidden_act == "silu", "hidden_act", hidden_act, "only silu")?;
     let is_plain = |scaling: &Value| scaling["rope_type"] == "default";
     let why = "only unscaled positions (null or rope_type default)";
-    require(rope_scaling.as_ref().is_none_or(is_plain), "rope_scaling", rope_scaling, why)?;
-    let even = head_dim.is_multiple_of(2);
-    require(even, "head_dim", head_dim, "rotary positions turn pairs of halves")
+    require(rope_scaling.as_ref().is_none_or(is_plain), "rope_scaling", rope_scaling, why)
 }
 
 /// Returns an error unless query heads can share `kv_heads` heads of keys and values.

@@ -9,7 +9,7 @@ use burn::{
 use burn_flex::Flex;
 use rand::{SeedableRng, rngs::StdRng};
 
-use crate::Backend;
+use crate::{Backend, Place};
 
 thread_local! {
     // Each test has a thread of its own. Burn's generator is one of all threads, begun with the
@@ -19,7 +19,7 @@ thread_local! {
 
 /// Returns values of a normal distribution, mean 0 and standard deviation 1, in f32.
 pub(crate) fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
-    Tensor::from_data(values(shape.into(), 1.0), &Default::default())
+    Tensor::from_data(normal(shape.into(), 1.0), &Default::default())
 }
 
 /// Returns a parameter with such values, allocated on first use.
@@ -29,13 +29,23 @@ pub(crate) fn param<B: Backend, const D: usize>(
     device: &B::Device,
 ) -> Param<Tensor<B, D>> {
     let init = move |device: &B::Device, requires_grad| {
-        let of = Tensor::from_data(values(shape.into(), std), device);
+        let of = Tensor::from_data(normal(shape.into(), std), device);
         if requires_grad { of.require_grad() } else { of }
     };
     Param::uninitialized(ParamId::new(), init, device.clone(), true, shape.into())
 }
 
-fn values(shape: Shape, std: f64) -> TensorData {
+/// Returns the values of a tensor in f32.
+pub(crate) fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+/// Returns the device and type of the tests.
+pub(crate) fn place() -> Place<Flex> {
+    Place::f32(Default::default())
+}
+
+fn normal(shape: Shape, std: f64) -> TensorData {
     RNG.with_borrow_mut(|rng| {
         TensorData::random::<f32, _, _>(shape, Distribution::Normal(0.0, std), rng)
     })

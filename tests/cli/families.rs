@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use acestep_import::NemoArchive;
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,6 +34,28 @@ fn dir() -> Dir {
     dir
 }
 
+/// Gives the voices of the archive names, as those of the release of July 2026 have.
+fn name_voices(dir: &Dir) {
+    let path = dir.path("models/magpie_tts_multilingual_357m/magpie_tts_multilingual_357m.nemo");
+    let archive = NemoArchive::open(&path).expect("an archive");
+    let member = |name: &str| archive.artefact(name).expect(name).to_vec();
+    let config = String::from_utf8(member("model_config.yaml")).expect("UTF-8");
+    let others = config.lines().filter_map(|line| Some(line.split_once("nemo:")?.1));
+    let names = ["model_weights.ckpt"].into_iter().chain(others);
+    let mut members: Vec<(&str, Vec<u8>)> = names.map(|name| (name, member(name))).collect();
+    let voices = json!({ "Aria": 0, "Jason": 1, "John": 2, "Leo": 3, "Sofia": 4 });
+    members.push(("speakers.json", voices.to_string().into_bytes()));
+    let named = format!("{config}\nspeaker_map: nemo:speakers.json\n");
+    members.push(("model_config.yaml", named.into_bytes()));
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, name, &content[..]).expect(name);
+    }
+    fs::write(&path, builder.into_inner().expect("an archive")).expect("written");
+}
+
 fn run(dir: &Dir, args: &[&str]) {
     let mut command = dir.command(args);
     command.env("ACESTEP_MODELS_DIR", dir.path("models"));
@@ -44,6 +67,7 @@ fn run(dir: &Dir, args: &[&str]) {
 #[test]
 fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let dir = dir();
+    name_voices(&dir);
     let mut command = dir.command(&[
         "serve",
         "--port",
@@ -95,15 +119,47 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     assert_eq!((&request["text"], &request["seed"]), (&json!(script), &json!(4)));
     // Another family takes its place in memory.
     let short = ["--max-decoder-steps", "12", "--seed", "4", "-o", "magpie.wav"];
-    let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--voice", "2"];
+    let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--voice", "leo"];
     run(&dir, &[&speak[..], &short[..]].concat());
     let request = json!({
-        "text": "The old dog.", "model": "magpie-357m", "voice": "2", "max_decoder_steps": 12, "seed": 4,
+        "text": "The old dog.", "model": "magpie-357m", "voice": "LEO", "max_decoder_steps": 12, "seed": 4,
     });
     let job = server.submit("?wait=60", &json!({ "kind": "speak", "request": request }));
     let track = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
     assert!(track == dir.read("magpie.wav"), "{job:#}");
     assert_eq!(job["resolved"]["language"], "en");
+    assert_eq!(job["resolved"]["voice"], "Leo");
+}
+
+/// Names are not case-sensitive. The settings that are typed in full are those of the archive.
+#[test]
+fn magpie_speaks_spanish_with_a_named_voice() {
+    let dir = dir();
+    name_voices(&dir);
+    let usual = "--use-cfg true --apply-attention-prior true --attention-prior-epsilon 0.1 \
+                 --attention-prior-lookahead-window 5 --start-prior-after-n-audio-steps 0 \
+                 --ignore-finished-sentence-tracking true --min-generated-frames 4 \
+                 --eos-detection-method argmax_or_multinomial_any --use-local-transformer true";
+    let speak = |more: &str, to: &str| {
+        let text = ["speak", "hola mundo", "--model", "magpie-357m", "--max-decoder-steps", "12"];
+        let more = more.split_whitespace().chain(["--seed", "4", "-o", to]);
+        run(&dir, &text.into_iter().chain(more).collect::<Vec<_>>());
+        dir.read(to)
+    };
+    let named = speak("--voice sofia --language es", "named.wav");
+    assert!(named.len() > 44, "{}", named.len());
+    for (index, same) in ["", usual].iter().enumerate() {
+        let made = speak(&format!("--voice 4 --language ES {same}"), &format!("same_{index}.wav"));
+        assert!(made == named, "{same}");
+    }
+    let others = ["--language es", "--voice sofia", "--voice sofia --language es --use-cfg false"];
+    for (index, other) in others.iter().enumerate() {
+        assert!(speak(other, &format!("other_{index}.wav")) != named, "{other}");
+    }
+    let mut command = dir.command(&["speak", "a", "--model", "magpie-357m", "--voice", "zebedee"]);
+    command.env("ACESTEP_MODELS_DIR", dir.path("models"));
+    let unknown = crate::Run::from(command.output().expect("it starts")).failed(2);
+    unknown.says("the model has no voice `zebedee`").says("one of Aria, Jason, John, Leo, Sofia");
 }
 
 /// Magpie TTS alone: without a choice, by the name of its family, and in a directory of another name.

@@ -169,7 +169,7 @@ impl State {
 }
 
 fn is_large(path: &str) -> bool {
-    path.ends_with(".safetensors") || path.ends_with(".pt")
+    [".safetensors", ".pt", ".nemo"].iter().any(|ending| path.ends_with(ending))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -215,6 +215,10 @@ fn dumped_noise_stands_for_the_seed() {
         assert!(run.stderr.contains(&format!("noise of {noise} · 8 steps")), "{}", run.stderr);
     }
     let args = ["generate", "--model", "tiny", "rain", "--noise", "dump/initial_noise.bin"];
+    for input in [&args[3..], &["--conditioning", "dump"]] {
+        let run = dir.tiny(&[input, &["--dump-conditioning", "dump", "--force"]].concat());
+        run.failed(2).says("` would be written over itself");
+    }
     // Without a duration, the padding frames of a short song are decoded too.
     let run = dir.run(&[&args[..], &["--json", "-o", "d.wav"]].concat()).succeeded();
     assert_eq!(run.json()["outputs"][0]["samples"], 128 * 1920);

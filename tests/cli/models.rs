@@ -3,6 +3,7 @@
 mod transfers;
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs,
     process::{Command, Stdio},
@@ -131,6 +132,35 @@ fn from_nothing_to_a_song_and_back() {
     // Dependencies that no other model needs are removed too.
     assert!(removed.stderr.contains("text-encoder") && removed.stderr.contains("are free again"));
     assert!(!is_here("turbo") && !is_here("vae") && !user.cache("").exists());
+}
+
+/// Each repository has an archive and no `config.json`.
+#[test]
+fn an_archive_is_pulled_with_its_codec() {
+    let hub = Hub::new();
+    let goldens = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
+    let names = ["magpie_tts_multilingual_357m", "nemo-nano-codec-22khz-1.89kbps-21.5fps"];
+    let files = names.map(|name| format!("{name}.nemo"));
+    for (name, file) in names.iter().zip(&files) {
+        let archive = goldens.join("checkpoints_magpie").join(name).join(file);
+        let repo = format!("nvidia/{name}");
+        hub.file(&repo, file, fs::read(archive).expect("a golden"));
+        hub.file(&repo, "README.md", "# A model");
+    }
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "magpie-357m"]).succeeded();
+    let asked: BTreeSet<String> = hub.asked().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(asked, BTreeSet::from(files));
+    let list = user.run(&["model", "list"]).succeeded();
+    let is_here = |name: &str| {
+        let line = list.text().lines().find(|line| line.starts_with(name)).expect(name);
+        line.contains("  yes ")
+    };
+    assert!(is_here("magpie-357m ") && is_here("nanocodec "), "{}", list.text());
+    let verified = user.run(&["model", "verify", "--offline"]).succeeded();
+    assert_eq!(verified.text().matches("all as they were published").count(), 2);
+    let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--max-decoder-steps", "4"];
+    user.run(&[&speak[..], &["--offline", "-o", "a.wav"]].concat()).succeeded();
 }
 
 #[test]

@@ -186,6 +186,7 @@ fn a_file_that_is_read_is_not_replaced() {
         ("genres", "rock"),
         ("request", r#"{"caption": "rain"}"#),
         ("settings", "threads = 1"),
+        ("manner.json", "calm"),
     ];
     for (name, text) in texts {
         dir.write(name, text);
@@ -199,6 +200,11 @@ fn a_file_that_is_read_is_not_replaced() {
         ("genres", &["plan", "rain"], &["--genres", "genres", "-o", "genres"]),
         ("request", &["plan"], &["--request", "request", "-o", "./request"]),
         ("settings", &song, &["--config", "settings", "--output-lrc", "settings"]),
+        (
+            "manner.json",
+            &["speak", "la"],
+            &["--instruct", "@manner.json", "--timestamps", "manner.json"],
+        ),
         ("settings", &["plan", "rain"], &["--config", "settings", "--output-text", "settings"]),
     ] {
         let run = dir.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);

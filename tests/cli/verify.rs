@@ -59,6 +59,7 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
         ("xl", "checkpoints_xl", [82, 0, 3]),
         ("qwen3_tts", "checkpoints_qwen3_tts", [190, 0, 17]),
         ("dia2", "checkpoints_dia2", [66, 0, 8]),
+        ("magpie", "checkpoints_magpie", [143, 0, 135]),
     ] {
         let (report, code) = verify(&dir, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");

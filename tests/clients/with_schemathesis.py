@@ -12,7 +12,7 @@ CHECKS = "status_code_conformance,content_type_conformance,response_schema_confo
 
 def main() -> int:
     url = sys.argv[1]
-    # The log of acestep.cpp's face never ends.
+    # The log of acestep.cpp's API never ends.
     words = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--checks", CHECKS]
     words += ["--exclude-path", "/logs", "--max-examples", "20", "--phases", "examples,coverage,fuzzing"]
     words += ["--request-timeout", "30", "--seed", "1", "--no-shrink", "--warnings", "off", "--no-color"]

@@ -480,6 +480,33 @@ def speech_has_the_fields_of_its_model(context, server):
 
 
 @case
+def phonemes_and_words_of_japanese_stand_in_place_of_a_text(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Speech").click()
+    expect(page.get_by_label("Phonemes in place of the words")).to_have_count(0)
+    page.get_by_role("combobox", name="Model").select_option("tiny-talk")
+    speak = page.get_by_role("button", name="Speak", exact=True)
+    expect(speak).to_be_disabled()
+    page.get_by_label("Phonemes in place of the words").fill("həˈloʊ")
+    page.get_by_text("More settings").click()
+    page.get_by_label("Most frames of a sentence").fill("40")
+    page.get_by_label("Exact prior").check()
+    speak.click()
+    expect(tab.card("Speech")).to_be_visible()
+    wanted = {"model": "tiny-talk", "phonemes": "həˈloʊ", "max_decoder_steps": 40, "exact_prior": True}
+    assert last_request(tab) == wanted
+    page.get_by_label("Phonemes in place of the words").fill("")
+    expect(speak).to_be_disabled()
+    words = {"name": "words.json", "mimeType": "application/json", "buffer": b"[]"}
+    page.get_by_label("Words of OpenJTalk").set_input_files(words)
+    speak.click()
+    expect(page.get_by_role("heading", name="Speech", exact=True)).to_have_count(2)
+    assert set(last_request(tab)) == {"model", "open_jtalk", "max_decoder_steps", "exact_prior"}
+    tab.end()
+
+
+@case
 def a_voice_is_kept_under_a_name_and_removed(context, server):
     tab = Tab(context, server)
     page = tab.page

@@ -5,7 +5,7 @@ use acestep_import::AceStep;
 use acestep_music::{
     Networks, Request,
     exchange::Conditioning,
-    pipeline::{Prepared, prepare, render},
+    pipeline::{SamplingInputs, prepare, render},
 };
 use acestep_tests::{Cpu, base, place, plan, request, songs, turbo};
 
@@ -19,7 +19,7 @@ fn there_and_back(request: &Request, model: &AceStep) {
     written.save(folder.path(), Existing::Keep).expect("written");
 
     let read = Conditioning::load(folder.path()).expect("read");
-    let prepared = Prepared::from_conditioning(read, &plan, &networks).expect("it fits");
+    let prepared = SamplingInputs::from_conditioning(read, &plan, &networks).expect("it fits");
     let song = render(&plan, &networks, prepared, &Unobserved).expect("songs");
     assert_eq!(song, songs(&plan, model).expect("songs"));
 }
@@ -41,7 +41,8 @@ fn conditioning_of_another_length_is_refused_with_both_shapes() {
     let short = prepare(&plan(&request(), &model), &networks, &Unobserved).expect("conditioning");
     let long = plan(&request().with(|r| r.words.duration = Some(8.0)), &model);
     let conditioning = short.to_conditioning().expect("one track");
-    let error = Prepared::from_conditioning(conditioning, &long, &networks).expect_err("too short");
+    let error =
+        SamplingInputs::from_conditioning(conditioning, &long, &networks).expect_err("too short");
     assert!(matches!(error, Error::Conflict(_)));
     assert_eq!(
         error.to_string(),

@@ -6,7 +6,7 @@ use acestep_engine::{
     Audio, Device, Encoding, Engine, Format, Unobserved, files::Existing, save_audio,
 };
 use acestep_import::{Dia2, Dia2Choice};
-use acestep_session::speech::dia2::{self as dialogue, Speaker, Task, Voices};
+use acestep_session::speech::dia2::{self as dialogue, DialogueTask, DialogueVoices, Speaker};
 use acestep_speech::{
     Options,
     dia2::{Dialogue, KeptSnapshot, Networks, Request, Resampling},
@@ -21,8 +21,8 @@ fn model() -> Dia2 {
     Dia2::open(&path, &Dia2Choice::default()).expect("the goldens are in the repository")
 }
 
-fn task<'a>(request: &'a Request, voices: Voices<'a>) -> Task<'a> {
-    Task { request, voices, resampling: Resampling::Filtered, options: Options::default() }
+fn task<'a>(request: &'a Request, voices: DialogueVoices<'a>) -> DialogueTask<'a> {
+    DialogueTask { request, voices, resampling: Resampling::Filtered, options: Options::default() }
 }
 
 fn same(a: &Dialogue, b: &Dialogue) {
@@ -65,7 +65,11 @@ fn a_dialogue_on_kept_networks_is_that_of_an_engine() {
         dialogue::keep_with(&speakers, Resampling::Filtered, &networks, &Unobserved)
             .expect("a state");
     let mut all = Vec::new();
-    for voices in [Voices::Recorded(&[]), Voices::Recorded(&speakers), Voices::Kept(&kept)] {
+    for voices in [
+        DialogueVoices::Recorded(&[]),
+        DialogueVoices::Recorded(&speakers),
+        DialogueVoices::Kept(&kept),
+    ] {
         let task = task(&request, voices);
         dialogue::check(task, &model, ENGINE).expect("it is small");
         let mut streamed = Vec::new();

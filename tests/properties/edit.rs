@@ -9,7 +9,7 @@ use acestep_import::AceStep;
 use acestep_music::{
     Networks,
     flow::{
-        self, Sampling, Start, Tracks,
+        self, Sampling, SamplingStart, Tracks,
         edit::{Edit, Side, Window},
         noise::NoiseSource,
         schedule::{self, Schedule},
@@ -55,7 +55,12 @@ impl Scene {
         noise(seed, self.song.dims())
     }
 
-    fn sampled(&self, tracks: &Tracks<Cpu>, start: Start<Cpu>, schedule: &Schedule) -> Latents {
+    fn sampled(
+        &self,
+        tracks: &Tracks<Cpu>,
+        start: SamplingStart<Cpu>,
+        schedule: &Schedule,
+    ) -> Latents {
         let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let dit = networks.dit().expect("a transformer");
         let sampling = Sampling::new(schedule, Solver::Euler, self.model.is_turbo());
@@ -139,7 +144,7 @@ fn after_a_closed_window_the_target_is_sampled_from_the_noised_song() {
     let half = scene.edited(sides, (0.5, 0.5, 1), &schedule, &[5]);
     let rest = Schedule { timesteps: schedule.timesteps[2..].to_vec(), terminal: 0.0 };
     let source = Some(scene.song.clone());
-    let start = Start { noise: scene.noise(5), source, region: None };
+    let start = SamplingStart { noise: scene.noise(5), source, region: None };
     let expected = scene.sampled(&scene.target, start, &rest);
     assert!(apart(&half, &expected) < FLOAT_NOISE, "{}", apart(&half, &expected));
 }

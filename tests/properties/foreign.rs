@@ -7,8 +7,8 @@ mod refused;
 use std::path::Path;
 
 use acestep_import::{
-    AceStep, DitDir, Format, Kind, LanguageModelDir, Layout, Network, open, open_language_model,
-    open_tiny, open_tiny_language_model,
+    AceStep, DitDir, Kind, LanguageModelDir, Layout, ModelFormat, Network, open,
+    open_language_model, open_tiny, open_tiny_language_model,
 };
 use acestep_model::{Checkpoint, CheckpointError, LanguageCheckpoint, ModelFiles, Tokenizer};
 use acestep_tests::{
@@ -67,7 +67,7 @@ fn of_language_model(folder: &LanguageModelDir) -> Vec<Vec<f32>> {
 }
 
 /// Asserts that weights, token ids and a song are equal to those of the released layout.
-fn is_the_same(model: &AceStep, format: Format) {
+fn is_the_same(model: &AceStep, format: ModelFormat) {
     let tiny = open_tiny().expect("built in");
     assert_eq!(model.origin().format, format);
     assert_eq!(model.origin().to_string(), format!("{format}, F32"));
@@ -97,7 +97,7 @@ fn one_file_of_comfyui_is_the_whole_model() {
     let layout = layout(dir.path());
     let model = open("tiny_turbo_aio.safetensors", &layout).expect("a model");
     assert_eq!((model.name(), model.path()), ("tiny_turbo_aio", path.as_path()));
-    is_the_same(&model, Format::Single);
+    is_the_same(&model, ModelFormat::Single);
     let folder = open_language_model(Some(&path.to_string_lossy()), &layout).expect("one");
     is_the_same_language_model(&folder);
 }
@@ -107,7 +107,7 @@ fn comfyui_directories_by_kind_are_one_model() {
     let dir = temporary();
     write_comfy_split(dir.path());
     let layout = layout(dir.path());
-    is_the_same(&open("tiny_turbo.safetensors", &layout).expect("a model"), Format::Single);
+    is_the_same(&open("tiny_turbo.safetensors", &layout).expect("a model"), ModelFormat::Single);
     let language = dir.path().join("lm/qwen_tiny_lm.safetensors");
     let folder = open_language_model(Some(&language.to_string_lossy()), &layout).expect("one");
     is_the_same_language_model(&folder);
@@ -193,7 +193,10 @@ fn a_tokenizer_that_does_not_fit_is_left_for_the_next() {
     std::fs::write(dir.path().join("vocab.json"), vocabulary(2000)).expect("written");
     std::fs::write(dir.path().join("merges.txt"), "").expect("written");
     let path = dir.path().join("tiny_turbo_aio.safetensors");
-    is_the_same(&open(&path.to_string_lossy(), &Layout::new([])).expect("one"), Format::Single);
+    is_the_same(
+        &open(&path.to_string_lossy(), &Layout::new([])).expect("one"),
+        ModelFormat::Single,
+    );
     let language = || open_language_model(Some(&path.to_string_lossy()), &Layout::new([]));
     is_the_same_language_model(&language().expect("one"));
 

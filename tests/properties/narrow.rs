@@ -13,7 +13,7 @@ use acestep_engine::{
 use acestep_import::{LanguageModelDir, open_tiny_language_model};
 use acestep_model::{
     Checkpoint, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer,
-    acestep::{ConditionInputs, Packed},
+    acestep::{ConditionInputs, Padded},
     qwen3,
 };
 use acestep_music::{
@@ -80,8 +80,8 @@ fn the_text_encoder() {
 #[test]
 fn the_conditioner() {
     let inputs = || ConditionInputs {
-        text: Packed::whole(values(1, [1, 9, 48])),
-        lyrics: Packed::whole(values(2, [1, 23, 48])),
+        text: Padded::whole(values(1, [1, 9, 48])),
+        lyrics: Padded::whole(values(2, [1, 23, 48])),
         timbre: values(3, [1, 30, 16]),
         timbre_item: vec![0],
     };
@@ -279,10 +279,10 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let model = Altered::new(Louder { network: Network::Dit, factor: 100.0 });
     let plan = plan(&covering(), &model.model);
     let song = |free| {
-        let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
+        let memory = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
         let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed)
             .with(Network::Dit, DType::F16)
-            .at(DeviceTarget { device: Device::Cuda(0), room });
+            .at(DeviceTarget { device: Device::Cuda(0), memory });
         let watch = Watch::default();
         let made = generate(&plan, &networks, &watch).map(drop);
         // The next song begins in the type that fits, and has no room for f32 either.

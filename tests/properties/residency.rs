@@ -71,7 +71,7 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let alone = plans.each_ref().map(|plan| generate(plan, &fresh, &Unobserved).expect("a song"));
     model.change.0.set(0);
 
-    let last = Networks::<Cpu>::new(&model, place(), Residency::Last);
+    let last = Networks::<Cpu>::new(&model, place(), Residency::LastUsed);
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
@@ -108,7 +108,7 @@ fn a_song_that_fails_stops_no_other() {
     let mut bad = good.clone();
     bad.sampling.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
-    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::LastUsed);
     let runs = plans.map(|plan| PlanRun { plan, extras: Extras::default(), observe: &Unobserved });
     let prepared = prepare_all(&runs, &networks);
     let mut made = Vec::new();
@@ -197,7 +197,7 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         let model = Altered::new(Refused(part));
         let plan = plan(&request, &model.model);
         let song = |device| {
-            let target = DeviceTarget { device, room: MemoryInfo::default() };
+            let target = DeviceTarget { device, memory: MemoryInfo::default() };
             let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed).at(target);
             generate(&plan, &networks, &Unobserved)
         };

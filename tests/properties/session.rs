@@ -7,11 +7,11 @@ use acestep_import::{AceStep, Layout, Qwen3Tts, TINY, TINY_SPEECH};
 use acestep_music::{Composed, Encode, Networks, Rendered, Request, lm::CachedModel};
 use acestep_session::{
     codec,
-    language::{self, Limits},
+    language::{self, TokenLimits},
     song::{self, ExtraOptions, Order, Resolved},
     speech::{
         Sink,
-        qwen3_tts::{self as speech, Speech, Voice},
+        qwen3_tts::{self as speech, SpeechTask, VoiceSource},
     },
 };
 use acestep_speech::{Options, Spoken, qwen3_tts::Sampling};
@@ -42,7 +42,7 @@ fn resolved() -> Resolved {
         notices: vec![],
         noise: None,
         conditioning: None,
-        limits: Limits::default(),
+        limits: TokenLimits::default(),
         genres: None,
         language_model: None,
         engine: ENGINE,
@@ -60,7 +60,7 @@ fn resolved() -> Resolved {
 fn a_resolved_song_can_go_to_another_thread() {
     fn goes<T: Send + Sync>() {}
     goes::<Resolved>();
-    goes::<Voice>();
+    goes::<VoiceSource>();
 }
 
 fn completed(resolved: &Resolved, mut composed: Vec<Result<Composed, Error>>) -> Resolved {
@@ -151,10 +151,12 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
         ..acestep_speech::qwen3_tts::Request::default()
     };
     let requests = [request];
-    let positions = speech::positions(&requests[0], &Voice::Model, &model).expect("it is short");
+    let positions =
+        speech::positions(&requests[0], &VoiceSource::Model, &model).expect("it is short");
     let options = Options { batch_size: 1, ..Options::default() };
     speech::check_memory(&model, ENGINE, options, positions, None).expect("it is small");
-    let speech = Speech { requests: &requests, voice: &Voice::Model, options, lines: false };
+    let speech =
+        SpeechTask { requests: &requests, voice: &VoiceSource::Model, options, lines: false };
     let mut once = Collected::default();
     speech::speak(speech, &model, ENGINE, &Unobserved, &mut once).expect("speech");
     let networks = acestep_speech::qwen3_tts::Networks::<Cpu>::new(&model, place());
@@ -166,7 +168,7 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
     assert_eq!(once.sounds[0].channels[0], once.samples);
     // A caller that takes the samples needs no second copy.
     let (mut alone, options) = (Collected::default(), Options { keeps_samples: false, ..options });
-    let speech = Speech { options, ..speech };
+    let speech = SpeechTask { options, ..speech };
     speech::speak_with(speech, &model, &networks, &Unobserved, &mut alone).expect("speech");
     assert_eq!((&alone.samples, alone.sounds[0].samples()), (&once.samples, 0));
 }

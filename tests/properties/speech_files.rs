@@ -8,7 +8,7 @@ use std::{
 };
 
 use acestep_engine::{Audio, Unobserved};
-use acestep_import::{Format, Layout, Qwen3Tts, Qwen3TtsNetwork};
+use acestep_import::{Layout, ModelFormat, Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{
     CheckpointError,
     speech::qwen3_tts::{Checkpoint, Files},
@@ -20,7 +20,7 @@ use acestep_speech::{
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{
-        Entry, Stack, Weights, qwentts_codec, qwentts_talker, value_number, value_text,
+        GgufValue, Stack, Weights, qwentts_codec, qwentts_talker, value_number, value_text,
         value_texts, write_gguf, write_gguf_models, write_qwentts, write_qwentts_codec,
         write_qwentts_talker, write_rounded_release,
     },
@@ -123,7 +123,7 @@ fn gguf_files_speak_exactly_as_the_release_that_they_were_made_of() {
                 file.file_stem().expect("one").to_string_lossy().replace("-F32", "")
             );
             assert_eq!(model.origin().to_string(), "GGUF, F32");
-            assert_eq!(model.origin().format, Format::Gguf);
+            assert_eq!(model.origin().format, ModelFormat::Gguf);
             assert_eq!(model.notices(), [""; 0]);
         }
         is_the_same(&named, &expected);
@@ -306,7 +306,7 @@ fn songs_and_speech_are_not_taken_for_each_other() {
 /// A talker with changed values and tensors, and the codec.
 struct Changed {
     dir: TempDir,
-    values: Vec<Entry>,
+    values: Vec<GgufValue>,
     tensors: Stack,
 }
 

@@ -249,7 +249,7 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
 #[test]
 fn an_edit_to_the_same_words_changes_nothing() {
     let model = turbo();
-    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::LastUsed);
     let source = song(5.2);
     let sounds = given(&model, &source);
     let request = asked("text2music").with(|r| {

@@ -22,10 +22,10 @@ use burn::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-pub use dataset::{Entry, read};
-pub use examples::{Examples, Times};
+pub use dataset::{DatasetSong, read};
+pub use examples::{Examples, Timesteps};
 pub use export::write;
-pub use learn::{Losses, Settings, check_dtype, learn};
+pub use learn::{Losses, TrainingSettings, check_dtype, learn};
 pub use song::{Common, TrainingSong, prepare};
 pub use twins::twins;
 

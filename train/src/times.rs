@@ -9,14 +9,14 @@ use crate::random::normal;
 
 /// Distribution of the training times.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Times {
+pub struct LogitNormal {
     /// Mean before the sigmoid.
     pub mu: f32,
     /// Standard deviation before the sigmoid.
     pub sigma: f32,
 }
 
-impl Times {
+impl LogitNormal {
     /// Returns a model's distribution, or the released models' if its configuration has none.
     pub fn of(config: &Config) -> Self {
         let [mu, sigma] =
@@ -42,7 +42,7 @@ mod tests {
         let mut random = Pcg64::seed_from_u64(5);
         // The median of the later draw is the quantile sqrt(1/2) of a single draw: 0.545 sigma above mu.
         for (mu, sigma) in [(-0.4, 1.0), (0.0, 1.6)] {
-            let times = Times { mu, sigma };
+            let times = LogitNormal { mu, sigma };
             let middle = 1.0 / (1.0 + (-mu - 0.545 * sigma).exp());
             let below = (0..4000).filter(|_| times.draw(&mut random) < middle).count();
             assert!((1900..2100).contains(&below), "{below}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acestep_engine::Error;
-use acestep_music::latents::Format;
+use acestep_music::latents::LatentsFormat;
 use clap::Subcommand;
 
 use super::{device::Where, files::Files, sound::Sound, values::seed};
@@ -31,7 +31,7 @@ pub(crate) struct Encode {
     ///
     /// vae, nac8 and nac4 are acestep.cpp's formats; nac8 and nac4 round to eight and four bits.
     #[arg(long, value_name = "FORMAT", value_parser = latents_format)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<LatentsFormat>,
 
     /// Sample the latents from their distribution, as upstream does, instead of using its mean.
     #[arg(long)]
@@ -99,7 +99,7 @@ impl Common {
 }
 
 /// Parses a format; clap adds the names of flag and value to an error.
-fn latents_format(text: &str) -> Result<Format, String> {
+fn latents_format(text: &str) -> Result<LatentsFormat, String> {
     text.parse().map_err(|error| match error {
         Error::BadValue { why, .. } => why,
         other => other.to_string(),

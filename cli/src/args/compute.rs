@@ -59,7 +59,7 @@ pub(crate) struct Compute {
 impl Compute {
     /// Returns how long networks stay in memory.
     pub(crate) fn residency(&self) -> Residency {
-        if self.keep_loaded { Residency::Kept } else { Residency::Last }
+        if self.keep_loaded { Residency::Kept } else { Residency::LastUsed }
     }
 
     /// Puts the typed flags over those of a request, except the model.

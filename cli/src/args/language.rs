@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acestep_music::request;
-use acestep_session::language::Limits;
+use acestep_session::language::TokenLimits;
 
 use super::{
     thinking::Decisions,
@@ -122,8 +122,8 @@ impl Drawing {
     }
 
     /// Returns the typed limits of tokens.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { max_tokens: self.max_tokens, max_seq: self.max_seq }
+    pub(crate) fn limits(&self) -> TokenLimits {
+        TokenLimits { max_tokens: self.max_tokens, max_seq: self.max_seq }
     }
 }
 
@@ -136,22 +136,12 @@ impl Outline {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Typed {
-        #[command(flatten)]
-        language: Language,
-    }
-
-    fn typed(flags: &[&str]) -> Language {
-        Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags").language
-    }
+    use crate::args::values::typed;
 
     #[test]
     fn what_is_typed_goes_over_the_request_and_nothing_else() {
+        let typed = typed::<Language>;
         let before = request::Language {
             lm_temperature: Some(0.5),
             lm_top_k: Some(7),

@@ -10,7 +10,7 @@ use super::{
     files::Files,
     values::{finite, given, is_off, seed},
 };
-use crate::cli_error::CliError;
+use crate::{cli_error::CliError, settings};
 
 /// Most texts that are spoken side by side: on a CPU more would be computed by other kernels, whose
 /// results differ in the last digits.
@@ -73,7 +73,8 @@ pub(crate) struct Instead {
     /// Phonemes of the text in place of the text, for Magpie TTS; @FILE reads a file.
     ///
     /// They are the symbols of the language in the model, side by side: `həˈloʊ` in English, `1キョ0ー0ワ`
-    /// in Japanese. A symbol that the model does not know is left out, and a note says which.
+    /// in Japanese; in Mandarin pinyin too, `ni3 hao3`. A symbol that the model does not know is left out,
+    /// and a note says which.
     #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with_all = ["text", "lines"])]
     #[serde(skip)]
     pub(crate) phonemes: Option<String>,
@@ -121,8 +122,7 @@ pub(crate) struct Voice {
 
     /// Words of --speaker-1 with their times, as JSON of an aligner [default: the recording's name with
     /// .json].
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    #[arg(requires = "speaker_1")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, requires = "speaker_1")]
     pub(crate) words_1: Option<PathBuf>,
 
     /// Recording of the second speaker of a script, for a dialogue model.
@@ -131,8 +131,7 @@ pub(crate) struct Voice {
     pub(crate) speaker_2: Option<PathBuf>,
 
     /// As --words-1, for --speaker-2.
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    #[arg(requires = "speaker_2")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, requires = "speaker_2")]
     pub(crate) words_2: Option<PathBuf>,
 
     /// Archive of the codec, for Magpie TTS [default: beside the model, or among the models].
@@ -269,6 +268,42 @@ pub(crate) struct Drawing {
     #[serde(skip_serializing_if = "is_off")]
     exact_prior: bool,
 
+    /// Guidance, for Magpie TTS: false to run one row in place of two [default: true].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    use_cfg: Option<bool>,
+
+    /// Prior that keeps attention near its place in the text, for Magpie TTS [default: the model's].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    apply_attention_prior: Option<bool>,
+
+    /// Weight of the places far from it, above 0, at most 1 [default: the model's, usually 0.1].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
+    attention_prior_epsilon: Option<f32>,
+
+    /// Places of the text that attention may move ahead, up to 1000 [default: the model's, usually 5].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    attention_prior_lookahead_window: Option<u32>,
+
+    /// Steps of a sentence before the prior starts, for Magpie TTS [default: the model's, usually 0].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    start_prior_after_n_audio_steps: Option<u32>,
+
+    /// false to forbid the end before the text is spoken, for Magpie TTS [default: the model's].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    ignore_finished_sentence_tracking: Option<bool>,
+
+    /// Rule for the end of speech: `argmax_or_multinomial_any`, `argmax_any`, .. [default: the model's].
+    #[arg(long, value_name = "RULE", hide_short_help = true)]
+    eos_detection_method: Option<String>,
+
+    /// Frames of a sentence before its end may come, for Magpie TTS [default: the model's, usually 4].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    min_generated_frames: Option<u32>,
+
+    /// false to draw all codes of a step at once, for Magpie TTS [default: true].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    use_local_transformer: Option<bool>,
+
     /// Split texts into tokens as upstream does for a local directory: `iPhone` becomes other tokens,
     /// ordinary prose does not.
     #[arg(long, hide_short_help = true)]
@@ -330,6 +365,9 @@ impl Speak {
             model,
             file(&self.text),
             file(&self.instead.phonemes),
+            file(&voice.instruct),
+            file(&voice.transcript),
+            settings::loaded().file.clone(),
         ];
         all.into_iter().flatten().collect()
     }

@@ -85,15 +85,8 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Typed {
-        #[command(flatten)]
-        thinking: Thinking,
-    }
+    use crate::args::values::typed;
 
     #[test]
     fn the_last_of_a_flag_and_its_opposite_wins() {
@@ -104,8 +97,7 @@ mod tests {
             (&["--thinking", "--no-thinking"], Some(false)),
             (&["--thinking", "--no-thinking", "--thinking"], Some(true)),
         ] {
-            let typed = Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags");
-            assert_eq!(typed.thinking.typed(), expected, "{flags:?}");
+            assert_eq!(typed::<Thinking>(flags).typed(), expected, "{flags:?}");
         }
     }
 }

@@ -56,6 +56,14 @@ pub(crate) fn words(
     words.into_iter().flatten()
 }
 
+/// Parses flags as they are typed.
+#[cfg(test)]
+pub(super) fn typed<T: clap::Args>(flags: &[&str]) -> T {
+    let command = T::augment_args(clap::Command::new("acestep"));
+    let typed = command.try_get_matches_from([&["acestep"], flags].concat()).expect("flags");
+    T::from_arg_matches(&typed).expect("flags")
+}
+
 /// Parses a seed.
 ///
 /// # Errors

@@ -9,26 +9,33 @@ use serde::Serialize;
 use super::{device::Where, files::Files, values::given};
 use crate::cli_error::CliError;
 
-/// Flags of `voice`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(arg_required_else_help = true, subcommand_required = true)]
-#[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
 /// Actions on voices.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Keep the voice of a recording under a name.
     Make(Box<Make>),
     /// List the kept voices.
-    List(List),
+    List {
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show one voice: its model, its words, its length.
-    Show(Show),
+    Show {
+        /// Name, as `acestep voice list` shows it.
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete voices.
-    Remove(Remove),
+    Remove {
+        /// Names, as `acestep voice list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
 }
 
 /// Flags of `voice make`.
@@ -95,32 +102,4 @@ impl Make {
         fields.extend(transcript.map(|words| ("transcript".to_owned(), words.into())));
         Ok(fields)
     }
-}
-
-/// Flags of `voice list`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct List {
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `voice show`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Show {
-    /// Name, as `acestep voice list` shows it.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `voice remove`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Remove {
-    /// Names, as `acestep voice list` shows them.
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
 }

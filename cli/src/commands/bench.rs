@@ -7,8 +7,8 @@ use acestep_engine::{
     files::{Existing, check_target},
 };
 use acestep_proof::{
-    Stage,
-    bench::{self, Options, Peer, Results},
+    BenchStage,
+    bench::{self, BenchRun, Options, Peer},
     families::{PRESETS, Preset, STAGES},
 };
 use anyhow::Result;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
     /// Measure only these stages of the preset.
     #[arg(long, value_parser = stage(), value_delimiter = ',')]
-    stage: Vec<&'static Stage>,
+    stage: Vec<&'static BenchStage>,
 
     /// Length of the song in seconds, 0.2 to 600, for codes, steps and sound.
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -79,7 +79,7 @@ pub(crate) struct Args {
 }
 
 /// Parses a stage.
-fn stage() -> impl TypedValueParser<Value = &'static Stage> {
+fn stage() -> impl TypedValueParser<Value = &'static BenchStage> {
     proof::by_name(STAGES.iter().map(|&stage| (stage.name, stage.about, stage)).collect())
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let runs = if args.from.is_empty() {
         vec![measured(&args, report)?]
     } else {
-        args.from.iter().map(|path| Results::read(path)).collect::<Result<_>>()?
+        args.from.iter().map(|path| BenchRun::read(path)).collect::<Result<_>>()?
     };
     if let Some(twice) = bench::repeated(&runs) {
         let error = CliError::usage(format!("the results have {twice} twice"));
@@ -131,7 +131,7 @@ fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
 }
 
 /// Measures the chosen stages.
-fn measured(args: &Args, report: Report) -> Result<Results> {
+fn measured(args: &Args, report: Report) -> Result<BenchRun> {
     let mut stages = chosen(args)?;
     let (engine, notices) = engine::open(&args.place)?;
     if engine.dtype != dtype::of_others(engine.dtype) {
@@ -153,7 +153,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
 }
 
 /// Returns the chosen stages, in the order of the pipeline.
-fn chosen(args: &Args) -> Result<Vec<&'static Stage>> {
+fn chosen(args: &Args) -> Result<Vec<&'static BenchStage>> {
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
         return Err(CliError::usage(message).hint("a song of 10 to 60 seconds says most").into());
@@ -166,6 +166,6 @@ fn chosen(args: &Args) -> Result<Vec<&'static Stage>> {
         let hint = format!("leave out --stage, or pass --preset {}", names.join(" or "));
         return Err(CliError::usage(message).hint(hint).into());
     }
-    let wanted = |stage: &&'static Stage| args.stage.is_empty() || args.stage.contains(stage);
+    let wanted = |stage: &&'static BenchStage| args.stage.is_empty() || args.stage.contains(stage);
     Ok(of_preset.into_iter().filter(wanted).collect())
 }

@@ -14,7 +14,7 @@ use acestep_engine::{
 };
 use acestep_proof::{
     Ceilings,
-    check::{self, Child, FILES, Options, Part},
+    check::{self, CheckPart, Child, FILES, Options},
     families::Preset,
     verify::Given,
 };
@@ -49,8 +49,8 @@ pub(crate) struct Args {
     models: Option<PathBuf>,
 
     /// Run only these parts.
-    #[arg(long, value_parser = part(Part::ALL), value_name = "PART", value_delimiter = ',')]
-    only: Vec<Part>,
+    #[arg(long, value_parser = part(CheckPart::ALL), value_name = "PART", value_delimiter = ',')]
+    only: Vec<CheckPart>,
 
     /// Run only these presets in `bench`.
     #[arg(long, value_parser = proof::preset(), value_name = "PRESET")]
@@ -81,8 +81,8 @@ pub(crate) struct Args {
     commit: Option<String>,
 
     /// Run one part and print its results line by line, for the parent process.
-    #[arg(long, value_parser = part([Part::Device].into_iter().chain(Part::ALL)), hide = true)]
-    part: Option<Part>,
+    #[arg(long, value_parser = part([CheckPart::Device].into_iter().chain(CheckPart::ALL)), hide = true)]
+    part: Option<CheckPart>,
 
     /// First item of that part.
     #[arg(long, default_value = "0", hide = true)]
@@ -97,8 +97,8 @@ pub(crate) struct Args {
 }
 
 /// Parses one of `parts`.
-fn part(parts: impl IntoIterator<Item = Part>) -> impl TypedValueParser<Value = Part> {
-    let row = |part: Part| (part.name(), part.about(), part);
+fn part(parts: impl IntoIterator<Item = CheckPart>) -> impl TypedValueParser<Value = CheckPart> {
+    let row = |part: CheckPart| (part.name(), part.about(), part);
     proof::by_name(parts.into_iter().map(row).collect())
 }
 
@@ -195,7 +195,7 @@ mod tests {
         let options = Options { quick: true, ..Options::default() };
         let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
         let words = |threads| {
-            let items = Child { part: Part::Device, from: 2, ceilings: None };
+            let items = Child { part: CheckPart::Device, from: 2, ceilings: None };
             let command = child(&options, items, engine, threads).expect("a command");
             let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
             words.collect::<Vec<_>>().join(" ")

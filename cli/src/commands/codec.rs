@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, time::Instant};
 
 use acestep_engine::{
-    Notice,
+    Notice, Unobserved,
     audio::{
         Audio,
         fade::fade,
@@ -85,8 +85,8 @@ fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
     }
     let folder = open(common)?;
     let vae = &folder.configs().vae;
-    let (hop, per_second) = (vae.hop(), vae.frames_per_second());
-    let (audio, mut notices) = read::song(&args.input, per_second.recip(), vae.sampling_rate)?;
+    let (hop, per_second, rate) = (vae.hop(), vae.frames_per_second(), vae.sampling_rate);
+    let (audio, mut notices) = read::song(&args.input, per_second.recip(), rate, &Unobserved)?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
             outputs::check(path, [&*args.input], common.files.existing())?;

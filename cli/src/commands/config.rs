@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use acestep_session::settings::{KEYS, Kind, Origin, explained};
+use acestep_session::settings::{KEYS, SetBy, ValueType, explained};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -47,21 +47,21 @@ fn file(global: &Global) -> Result<PathBuf, CliError> {
 /// Prints all keys with value and origin, and the configured defaults of requests.
 fn show(json: bool, report: &Report) -> Result<()> {
     let loaded = settings::loaded();
-    let mut rows: Vec<(String, Value, Origin)> = Vec::new();
+    let mut rows: Vec<(String, Value, SetBy)> = Vec::new();
     for key in &KEYS {
         let (value, origin) = match loaded.get(key.name) {
             Some(value) => (value.text.clone(), value.origin.clone()),
-            None => (default_of(key.name).unwrap_or(key.default.to_owned()), Origin::Default),
+            None => (default_of(key.name).unwrap_or(key.default.to_owned()), SetBy::Default),
         };
         let value = match key.kind {
-            Kind::Flag => json!(value == "true"),
+            ValueType::Flag => json!(value == "true"),
             _ => value.into(),
         };
         rows.push((key.name.to_owned(), value, origin));
     }
     if let Some(hub) = settings::hub() {
         let origin = ["HF_HUB_CACHE", "HF_HOME"].into_iter().find(|name| environment::is_set(name));
-        let origin = origin.map_or(Origin::Default, |name| Origin::Variable(name.to_owned()));
+        let origin = origin.map_or(SetBy::Default, |name| SetBy::Variable(name.to_owned()));
         rows.push(("hub".to_owned(), json!(hub.cache()), origin));
     }
     for (name, value) in loaded.of_requests() {

@@ -12,7 +12,7 @@ use acestep_engine::{
     Device,
     device::{BUILT_IN, Dtype, dtype::Supported, listing::Listing},
 };
-use acestep_session::doctor::{self, Check, State};
+use acestep_session::doctor::{self, Check, Status};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::json;
@@ -28,9 +28,9 @@ use crate::{
 fn line(check: &Check, report: &Report) -> String {
     let Check { state, what, name, detail, hint, .. } = check;
     let (mark, color) = match state {
-        State::Ok => ("ok", "\x1b[32m"),
-        State::Missing => ("missing", "\x1b[33m"),
-        State::Broken => ("BROKEN", "\x1b[1;31m"),
+        Status::Ok => ("ok", "\x1b[32m"),
+        Status::Missing => ("missing", "\x1b[33m"),
+        Status::Broken => ("BROKEN", "\x1b[1;31m"),
     };
     let subject = format!("{what} {name}");
     let mut line = report.plain(&format!("{color}{mark:<8}\x1b[0m {subject:<22} {detail}"));
@@ -54,10 +54,10 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     let mut checks = Checks { report, json: args.json, all: Vec::new() };
     let version = env!("CARGO_PKG_VERSION");
     let features = BUILT_IN.join(", ");
-    let build = Check::new(State::Ok, "acestep", version, format!("built with {features}"));
+    let build = Check::new(Status::Ok, "acestep", version, format!("built with {features}"));
     checks.add(build)?;
 
-    let listing = Listing::look();
+    let listing = Listing::query();
     for check in doctor::devices(&listing, chosen, settings::threads()) {
         checks.add(check)?;
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
         }
     }
 
-    let broken = checks.all.iter().filter(|check| check.state == State::Broken).count();
+    let broken = checks.all.iter().filter(|check| check.state == Status::Broken).count();
     if args.json {
         let object = json!({
             "version": version,

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Du
 
 use acestep_serve::{
     catalog::{Catalog as _, Family, Missing},
-    http::{Key, KeyError, Limits, Security},
+    http::{ApiKey, KeyError, Limits, Security},
     installed::Installed,
     maintenance::Retention,
     service::{Service, ServiceError, without_secrets},
@@ -200,12 +200,12 @@ fn security(access: &Access, host: String) -> Result<Security> {
     let variable = || environment::set("ACESTEP_API_KEY").map(|key| key.to_string_lossy().into());
     let typed: Option<String> = access.api_key.clone().or_else(variable);
     let keys = match (&access.api_keys, typed) {
-        (Some(path), _) => Key::read_all(path).map_err(unusable)?,
+        (Some(path), _) => ApiKey::read_all(path).map_err(unusable)?,
         (None, Some(_)) if access.open => {
             let message = "`--open` and ACESTEP_API_KEY contradict each other";
             return Err(CliError::usage(message).hint("leave one of them out").into());
         }
-        (None, Some(key)) => vec![Key::checked("key", &key).map_err(unusable)?],
+        (None, Some(key)) => vec![ApiKey::checked("key", &key).map_err(unusable)?],
         (None, None) => vec![],
     };
     let any_host = access.allow_host.iter().any(|name| name == "*");

@@ -11,7 +11,7 @@ use acestep_engine::{
     files::{Existing, write_whole},
     texts::unix_lines,
 };
-use acestep_music::{Request, lyrics::sung};
+use acestep_music::{Request, lyrics::cleaned};
 use acestep_session::texts;
 use anyhow::{Context, Result};
 
@@ -81,7 +81,7 @@ impl Typed {
         put(&mut request.words.caption, caption.map(|caption| unix_lines(caption)).as_ref());
         words.put_over(&mut request);
         if let Some(lyrics) = &mut request.words.lyrics {
-            let (text, left_out) = sung(lyrics);
+            let (text, left_out) = cleaned(lyrics);
             *lyrics = text;
             notices.extend(left_out);
         }

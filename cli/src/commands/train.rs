@@ -11,7 +11,7 @@ use std::{
 use acestep_engine::{Error, error::counted, on_engine};
 use acestep_import::{AceStep, Network};
 use acestep_train::{
-    lora::{self, Entry, Losses, Settings, Shape},
+    lora::{self, DatasetSong, Losses, Shape, TrainingSettings},
     run::TrainingRun,
 };
 use anyhow::Result;
@@ -68,7 +68,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let shown = Progress::new(*report);
     let (training, entries, output, progress) = (&training, &entries[..], &*output, &shown);
     let learned = on_engine!(engine,
-    for<'a>(settings: &'a Settings, training: &'a TrainingRun, entries: &'a [Entry],
+    for<'a>(settings: &'a TrainingSettings, training: &'a TrainingRun, entries: &'a [DatasetSong],
             folder: &'a AceStep, output: &'a Path, progress: &'a Progress)
         -> Result<Option<Losses>, acestep_train::Error>,
     |place: B| {
@@ -108,10 +108,10 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn settings_of(args: &Lora) -> Settings {
+fn settings_of(args: &Lora) -> TrainingSettings {
     let rank = usize::from(args.rank);
     let alpha = args.alpha.unwrap_or(2.0 * rank as f64);
-    Settings {
+    TrainingSettings {
         shape: Shape { rank, alpha, targets: args.target_modules.clone() },
         seed: args.seed,
         epochs: args.epochs as usize,

@@ -6,13 +6,13 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_engine::Notice;
+use acestep_engine::{Notice, Unobserved};
 use acestep_import::{Layout, TINY};
 use acestep_music::codes;
 use acestep_session::{
     language, memory, outputs,
     texts::read_genres,
-    understand::{self, Source},
+    understand::{self, UnderstandInput},
 };
 use anyhow::{Context, Result};
 
@@ -94,7 +94,7 @@ fn read(
     model: &str,
     layout: &Layout,
     notices: &mut Vec<Notice>,
-) -> Result<Source> {
+) -> Result<UnderstandInput> {
     if let Some(value) = &args.audio_codes {
         let text = text_or_file("--audio-codes", value, &mut Stdin::default())?;
         let codes = codes::parse(&text)?;
@@ -102,8 +102,8 @@ fn read(
             let error = crate::error::CliError::usage("`--audio-codes` has no codes in it");
             return Err(error.hint("give codes as 17,4 or a file as @codes.txt").into());
         }
-        return Ok(Source::Codes(codes));
+        return Ok(UnderstandInput::Codes(codes));
     }
     let path = args.song.as_deref().unwrap_or(Path::new(""));
-    Ok(Source::read(path, acestep_import::open(model, layout)?, notices)?)
+    Ok(UnderstandInput::read(path, acestep_import::open(model, layout)?, notices, &Unobserved)?)
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 use acestep_engine::{Error, error::size};
 use acestep_session::{
     SessionError, outputs,
-    speech::{self, KeptVoice},
+    speech::{self, KeptVoiceInfo},
 };
 use acestep_speech::Voices;
 use anyhow::Result;
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     args::{
         Global,
-        voice::{Args, Command, List, Make, Remove, Show},
+        voice::{Command, Make},
     },
     error::during,
     fields, interrupt,
@@ -31,13 +31,13 @@ use crate::{
 ///
 /// # Errors
 /// If a name, a recording, a model, the device or a file is unusable. Errors carry a hint.
-pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    match &args.command {
+    match command {
         Command::Make(args) => make(args, &report),
-        Command::List(args) => list(args, &report),
-        Command::Show(args) => show(args, &report),
-        Command::Remove(args) => remove(args, &report),
+        Command::List { json } => list(*json, &report),
+        Command::Show { name, json } => show(name, *json, &report),
+        Command::Remove { names } => remove(names, &report),
     }
 }
 
@@ -82,7 +82,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(args: &List, report: &Report) -> Result<ExitCode> {
+fn list(json: bool, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let (mut objects, mut lines) = (Vec::new(), Vec::new());
     for name in voices.names()? {
@@ -98,7 +98,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
             }
         }
     }
-    if args.json {
+    if json {
         let folder = voices.folder().display().to_string();
         report.object(&json!({ "voices_dir": folder, "voices": objects }))?;
     } else if lines.is_empty() {
@@ -109,17 +109,17 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &Show, report: &Report) -> Result<ExitCode> {
+fn show(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
-    let kept = speech::read_kept(&voices, &args.name)?;
-    let object = kept.to_json(&args.name, &voices.path(&args.name)?);
-    if args.json {
+    let kept = speech::read_kept(&voices, name)?;
+    let object = kept.to_json(name, &voices.path(name)?);
+    if json {
         report.object(&object)?;
         return Ok(ExitCode::SUCCESS);
     }
     let text = |key: &str| object[key].as_str().unwrap_or("none").to_owned();
     let rows = [
-        ("name", args.name.clone()),
+        ("name", name.to_owned()),
         ("model", text("model")),
         ("language", text("language")),
         ("recording", format!("{:.1} s", kept.seconds)),
@@ -132,10 +132,10 @@ fn show(args: &Show, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
+fn remove(names: &[String], report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     // All names are checked before the first file is deleted.
-    let names: BTreeSet<&String> = args.names.iter().collect();
+    let names: BTreeSet<&String> = names.iter().collect();
     for name in &names {
         voices.existing(name)?;
     }
@@ -146,9 +146,9 @@ fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(name: &str, kept: &KeptVoice) -> String {
+fn line(name: &str, kept: &KeptVoiceInfo) -> String {
     let words = if kept.transcripts.is_empty() { "without words" } else { "with its words" };
     let speakers = if kept.transcripts.len() > 1 { "two speakers, " } else { "" };
-    let KeptVoice { model, seconds, .. } = kept;
+    let KeptVoiceInfo { model, seconds, .. } = kept;
     format!("{name:<16} {seconds:>5.1} s of recording, {speakers}{words}, by {model}")
 }

@@ -10,7 +10,7 @@ use acestep_engine::{
 use acestep_import::{BUILT_IN_MODELS, Layout, TINY, acestep::MODELS, built_in};
 use acestep_music::Request;
 use acestep_session::{
-    language::{self, Limits},
+    language::{self, TokenLimits},
     song::{self, ExtraOptions, Order, Resolved, describe::headline},
 };
 use anyhow::Result;
@@ -95,11 +95,11 @@ fn order<'a>(args: &Warmup, engine: Engine, model: String, layout: &'a Layout) -
         notices: vec![],
         noise: None,
         conditioning: None,
-        limits: Limits::default(),
+        limits: TokenLimits::default(),
         genres: None,
         language_model: None,
         engine,
-        residency: Residency::Last,
+        residency: Residency::LastUsed,
         layout,
     }
 }

@@ -12,9 +12,9 @@ use std::{
 };
 
 use acestep_serve::{
-    runner::{self, Start},
+    runner::{self, WorkerStart},
     service::{self, NOT_WARM, READY, room},
-    worker::{self, Times, Worker},
+    worker::{self, Worker, WorkerTimes},
 };
 use anyhow::{Context, Result};
 
@@ -63,13 +63,13 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         name: args.name.clone().unwrap_or_else(|| worker::unique_name("work")),
         store,
         objects,
-        times: Times { lease, extend: lease / 4, stall, ..Times::default() },
+        times: WorkerTimes { lease, extend: lease / 4, stall, ..WorkerTimes::default() },
         is_draining: &DRAINING,
         is_ending,
         // Orderly ends wait for the device, which may hang for ever.
-        hangs: || std::process::abort(),
+        on_hang: || std::process::abort(),
         // If the server is gone, standard input is closed too.
-        waits: if args.until_closed {
+        on_disk_full: if args.until_closed {
             |full: bool| drop(report::bytes(room(full)))
         } else {
             |_| ()
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     if !engine.device.is_gpu() {
         acestep_engine::threads::lower_priority();
     }
-    let start = Start { warm: args.warm.as_deref(), ready: &ready };
+    let start = WorkerStart { warm: args.warm.as_deref(), ready: &ready };
     runner::run(&worker, runtime.handle(), &installed, engine, start)??;
     Ok(ExitCode::SUCCESS)
 }

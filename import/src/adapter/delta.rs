@@ -77,7 +77,7 @@ pub(super) fn hadamard(first: &mut [f32], second: &[f32], scale: f32) {
     first.iter_mut().zip(second).for_each(|(x, &y)| *x *= scale * y);
 }
 
-/// Variant of DoRA: how its lengths rescale the sum of weight and change.
+/// Variant of DoRA: how its magnitudes rescale the sum of weight and change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Lengths {
     /// PEFT: each row gets its length.
@@ -91,12 +91,12 @@ pub(super) enum Lengths {
     },
 }
 
-/// Turns the change `delta` of `weight`, `[out, columns]`, into the change with DoRA's `lengths`.
+/// Turns the change `delta` of `weight`, `[out, columns]`, into the change with DoRA's `magnitudes`.
 pub(super) fn decompose(
     weight: &[f32],
     delta: &mut [f32],
     columns: usize,
-    lengths: &[f32],
+    magnitudes: &[f32],
     how: Lengths,
 ) {
     if columns == 0 {
@@ -104,8 +104,8 @@ pub(super) fn decompose(
     }
     match how {
         Lengths::Lycoris { of_columns: true, user } => {
-            let group = columns / lengths.len().clamp(1, columns);
-            let mut squares = vec![0.0_f64; lengths.len()];
+            let group = columns / magnitudes.len().clamp(1, columns);
+            let mut squares = vec![0.0_f64; magnitudes.len()];
             for (row, change) in weight.chunks_exact(columns).zip(delta.chunks_exact(columns)) {
                 let groups = row.chunks(group).zip(change.chunks(group));
                 for (square, (row, change)) in squares.iter_mut().zip(groups) {
@@ -118,7 +118,7 @@ pub(super) fn decompose(
             }
             let factors: Vec<f64> = squares
                 .iter()
-                .zip(lengths)
+                .zip(magnitudes)
                 .map(|(&square, &length)| blended(length, square.sqrt(), user))
                 .collect();
             let rows = delta.par_chunks_mut(columns).zip(weight.par_chunks(columns));
@@ -131,7 +131,7 @@ pub(super) fn decompose(
         }
         _ => {
             let rows = delta.par_chunks_mut(columns).zip(weight.par_chunks(columns));
-            rows.zip(lengths.par_iter()).for_each(|((change, row), &length)| {
+            rows.zip(magnitudes.par_iter()).for_each(|((change, row), &length)| {
                 let square = |(&w, &d): (&f32, &f32)| f64::from(w + d).powi(2);
                 let norm = row.iter().zip(&*change).map(square).sum::<f64>().sqrt();
                 let factor = match how {

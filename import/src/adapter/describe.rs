@@ -1,4 +1,4 @@
-//! Adapters in words: what one is, what it changes, and how much of that arrived.
+//! Adapters in words: what one is, what it changes, and how much of the change remains.
 
 use std::collections::BTreeMap;
 
@@ -94,11 +94,11 @@ impl Adapters {
             }
         }
         // If less than half of the change survives, the result is not the trained adapter.
-        if let Some(arrived) = self.arrived().filter(|of| *of < 0.5) {
+        if let Some(remaining) = self.remaining().filter(|of| *of < 0.5) {
             notices.push(format!(
                 "only {:.0} % of the adapters' change survives the rounding of this type; with \
                  `dtype: f32` all of it does",
-                100.0 * arrived
+                100.0 * remaining
             ));
         }
         (said, notices)

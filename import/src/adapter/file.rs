@@ -17,7 +17,7 @@ use super::{
     name, other,
     settings::Settings,
 };
-use crate::{Error, Layout, Tensors, error::Names, header};
+use crate::{Error, Layout, Tensors, error::NameList, header};
 
 /// An adapter: changes for the weights of any diffusion transformer that has them.
 #[derive(Debug, Clone)]
@@ -84,13 +84,14 @@ impl Adapter {
                     .to_owned();
             return Err(AdapterError::NotADirectoryOfOne { path, found }.into());
         }
-        if settings.is_dora && !modules.iter().any(Module::has_lengths) {
-            let reason = "`use_dora` is true, but no module has the lengths of DoRA".to_owned();
+        if settings.is_dora && !modules.iter().any(Module::has_magnitudes) {
+            let reason = "`use_dora` is true, but no module has the magnitudes of DoRA".to_owned();
             return Err(AdapterError::BadSettings { path: settings_path, reason }.into());
         }
-        let not_used =
-            |odd: String| format!("{odd}, in the adapter `{}`: it is not used", path.display());
-        let notices = settings.odd.into_iter().map(not_used).collect();
+        let not_used = |invalid: String| {
+            format!("{invalid}, in the adapter `{}`: it is not used", path.display())
+        };
+        let notices = settings.invalid.into_iter().map(not_used).collect();
         let this = Self {
             path,
             tensors: Arc::new(tensors),
@@ -135,8 +136,8 @@ impl Adapter {
     pub fn kind(&self) -> String {
         let kinds: BTreeSet<_> = self.modules.iter().map(|module| module.kind()).collect();
         let kinds = kinds.into_iter().collect::<Vec<_>>().join(" and ");
-        let with_lengths = self.modules.iter().filter(|module| module.has_lengths()).count();
-        match with_lengths {
+        let with_magnitudes = self.modules.iter().filter(|module| module.has_magnitudes()).count();
+        match with_magnitudes {
             0 => kinds,
             n if n == self.modules.len() => format!("{kinds} with DoRA"),
             n => format!("{kinds}, {n} with DoRA"),
@@ -205,13 +206,13 @@ impl Adapter {
             said.push(format!(
                 "{} of the adapter `{name}`, no adapter's, left out: {}",
                 counted(self.spare.len(), "tensor"),
-                Names(self.spare.clone())
+                NameList(self.spare.clone())
             ));
         }
         if !self.unknown_settings.is_empty() {
             said.push(format!(
                 "settings of the adapter `{name}` that are not known are not used: {}",
-                Names(self.unknown_settings.clone())
+                NameList(self.unknown_settings.clone())
             ));
         }
         said

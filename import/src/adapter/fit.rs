@@ -15,7 +15,7 @@ use super::{
     place::{self, ModuleRows},
     target::{LAYERS_BEYOND, Targets},
 };
-use crate::{Error, error::Names};
+use crate::{Error, error::NameList};
 
 /// An adapter on a model.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Fitted {
                 unmatched.push((module.title(), targets.other(&module.name)));
                 continue;
             };
-            let shape = place::together(&found);
+            let shape = place::stacked_shape(&found);
             if !module.fits(&shape) {
                 return Err(AdapterError::WrongShape {
                     path: path(),
@@ -67,7 +67,7 @@ impl Fitted {
                     found: module.shape.clone(),
                 });
             }
-            for (target, place) in place::divided(place, module, &found) {
+            for (target, place) in place::split(place, module, &found) {
                 if let Some(other) = places.insert(target, place) {
                     return Err(AdapterError::Twice {
                         path: path(),
@@ -84,7 +84,7 @@ impl Fitted {
                 path: path(),
                 model: model.to_owned(),
                 count: counted(names.len(), "module"),
-                names: Names(names),
+                names: NameList(names),
                 what: of(&unmatched),
             });
         }
@@ -165,7 +165,7 @@ impl Fitted {
                  be of {}: {}",
                 counted(self.unmatched.len(), "module"),
                 of(&self.unmatched),
-                Names(names)
+                NameList(names)
             ));
         }
         said.extend(self.of_several());
@@ -232,7 +232,7 @@ impl Fitted {
         Ok(Some(change))
     }
 
-    /// Returns the change of the parameter at `path`. None at scale 0, even with DoRA's lengths.
+    /// Returns the change of the parameter at `path`. None at scale 0, even with DoRA's magnitudes.
     fn place(&self, path: &str) -> Option<(&ModuleRows, &Module)> {
         let place = self.places.get(path).filter(|_| self.scale != 0.0)?;
         Some((place, self.adapter.list().get(place.module)?))
@@ -287,7 +287,7 @@ fn refuse_unknown(adapter: &Adapter, targets: &Targets) -> Result<(), AdapterErr
         "{} of the model's modules that {are} no change of a known kind, as PEFT's \
          `modules_to_save` {such}: {}",
         counted(names.len(), "tensor"),
-        Names(names)
+        NameList(names)
     );
     Err(AdapterError::NotSupported { path: adapter.path().to_owned(), what })
 }

@@ -24,35 +24,16 @@ use std::{
 
 use super::AdapterError;
 
-/// (Stacked modules, names of the layer that combines them).
-const LAYERS: &[(&[&str], &[&str])] = &[
+/// (Stacked modules, names of the layer that combines them, with spaces between).
+const LAYERS: &[(&[&str], &str)] = &[
     (
         &["q_proj", "k_proj", "v_proj"],
-        &[
-            "qkv_proj",
-            "to_qkv",
-            "qkv",
-            "Wqkv",
-            "wqkv",
-            "w_qkv",
-            "attn_qkv",
-            "qkv_linear",
-            "fused_qkv",
-            "qkv_net",
-            "in_proj",
-            "c_attn",
-        ],
+        "qkv_proj to_qkv qkv Wqkv wqkv w_qkv attn_qkv qkv_linear fused_qkv qkv_net in_proj c_attn",
     ),
-    (
-        &["k_proj", "v_proj"],
-        &["kv_proj", "to_kv", "kv", "Wkv", "wkv", "w_kv", "kv_linear", "fused_kv", "kv_net"],
-    ),
-    (&["q_proj", "k_proj"], &["qk_proj", "to_qk", "qk", "Wqk"]),
-    (
-        &["gate_proj", "up_proj"],
-        &["gate_up_proj", "gate_up", "gateup_proj", "gate_and_up_proj", "linear_fc1", "w13"],
-    ),
-    (&["up_proj", "gate_proj"], &["up_gate_proj", "up_gate"]),
+    (&["k_proj", "v_proj"], "kv_proj to_kv kv Wkv wkv w_kv kv_linear fused_kv kv_net"),
+    (&["q_proj", "k_proj"], "qk_proj to_qk qk Wqk"),
+    (&["gate_proj", "up_proj"], "gate_up_proj gate_up gateup_proj gate_and_up_proj linear_fc1 w13"),
+    (&["up_proj", "gate_proj"], "up_gate_proj up_gate"),
 ];
 
 /// Layers of queries, keys and values whose rows may be interleaved by groups of heads.
@@ -68,7 +49,8 @@ pub(super) fn layers(shapes: &BTreeMap<String, Vec<usize>>) -> Vec<(String, Vec<
         for parent in parents.filter(|parent| parent.ends_with('.')) {
             let own: Vec<_> = parts.iter().map(|part| format!("{parent}{part}")).collect();
             if own.iter().all(|module| modules.contains(module.as_str())) {
-                found.extend(names.iter().map(|name| (format!("{parent}{name}"), own.clone())));
+                let names = names.split(' ');
+                found.extend(names.map(|name| (format!("{parent}{name}"), own.clone())));
             }
         }
     }

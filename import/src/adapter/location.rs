@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{AdapterError, other};
 use crate::{
     Directory, Error, Layout,
-    error::{Names, Places},
+    error::{NameList, Places},
     listing::folder_of,
 };
 
@@ -195,9 +195,10 @@ fn file_of(path: &Path) -> Result<String, String> {
         }
         [] if has(PEFT[0]) => Err("adapter_model.safetensors is missing".to_owned()),
         [] => Err("there is no adapter_config.json and no .safetensors file".to_owned()),
-        _ => {
-            Err(format!("there are several .safetensors files, {}: name one of them", Names(there)))
-        }
+        _ => Err(format!(
+            "there are several .safetensors files, {}: name one of them",
+            NameList(there)
+        )),
     }
 }
 

@@ -114,7 +114,7 @@ impl Adapters {
     /// Returns the share of the changes that remains in the network, 1 = all: rounding to bf16, f16
     /// and int8 removes small ones. `None` before the weights were read, if nothing changes, or in
     /// f32.
-    pub fn arrived(&self) -> Option<f64> {
+    pub fn remaining(&self) -> Option<f64> {
         let [with, own] =
             self.rounded().values().fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
         (own > 0.0).then(|| with / own)

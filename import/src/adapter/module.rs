@@ -18,8 +18,8 @@ pub(super) struct Module {
     pub(super) name: String,
     pub(super) parameter: Parameter,
     product: Product,
-    /// DoRA's lengths: a tensor's name, and the variant.
-    lengths: Option<(String, Dora)>,
+    /// DoRA's magnitudes: a tensor's name, and the variant.
+    magnitudes: Option<(String, Dora)>,
     /// `[out, in]` with the later sizes flattened; for a difference its own shape.
     pub(super) shape: Vec<usize>,
     pub(super) rank: Option<usize>,
@@ -69,7 +69,7 @@ impl Module {
             name: name.to_owned(),
             parameter,
             product: whole.product,
-            lengths: None,
+            magnitudes: None,
             shape: whole.shape,
             rank: whole.rank,
             alpha: None,
@@ -89,15 +89,15 @@ impl Module {
                 let Scale { factor, alpha } =
                     settings.scale(name, module.rank, alpha).map_err(broken)?;
                 (module.factor, module.alpha) = (factor, alpha);
-                module.lengths = lengths(group, tensors, &module.shape).map_err(broken)?;
+                module.magnitudes = magnitudes(group, tensors, &module.shape).map_err(broken)?;
             }
             found.push(module);
         }
         found.extend(bias.map(|whole| with(whole, Parameter::Bias)));
-        let has_lengths =
+        let has_magnitudes =
             [Role::Magnitude, Role::DoraScale].iter().any(|of| group.contains_key(of));
-        if found.is_empty() || (has_lengths && !is_product) {
-            return Err(broken("it has no change beside its alpha or lengths".to_owned()));
+        if found.is_empty() || (has_magnitudes && !is_product) {
+            return Err(broken("it has no change beside its alpha or magnitudes".to_owned()));
         }
         Ok(found)
     }
@@ -137,25 +137,25 @@ impl Module {
         sizes(&self.shape) == sizes(shape)
     }
 
-    /// True if it has DoRA's lengths.
-    pub(super) fn has_lengths(&self) -> bool {
-        self.lengths.is_some()
+    /// True if it has DoRA's magnitudes.
+    pub(super) fn has_magnitudes(&self) -> bool {
+        self.magnitudes.is_some()
     }
 
     /// Returns the tensors of the change.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &str> {
-        let lengths = self.lengths.as_ref().map(|(name, _)| name.as_str());
-        self.product.tensors().into_iter().chain(lengths)
+        let magnitudes = self.magnitudes.as_ref().map(|(name, _)| name.as_str());
+        self.product.tensors().into_iter().chain(magnitudes)
     }
 
     /// True if it changes nothing at any user scale: its alpha makes every product 0, and it has no
-    /// lengths.
+    /// magnitudes.
     pub(super) fn is_silent(&self) -> bool {
-        self.is_product() && self.factor as f32 == 0.0 && !self.has_lengths()
+        self.is_product() && self.factor as f32 == 0.0 && !self.has_magnitudes()
     }
 
     /// Returns the change of `weight`, the `rows` of the module (row-major), at the user's scale
-    /// `user`. Column lengths need all rows, which `whole` reads.
+    /// `user`. Column magnitudes need all rows, which `whole` reads.
     pub(super) fn change(
         &self,
         tensors: &Tensors,
@@ -163,7 +163,7 @@ impl Module {
         whole: impl FnOnce() -> Result<Vec<f32>, Error>,
         user: f64,
     ) -> Result<Vec<f32>, Error> {
-        let outer = match self.lengths {
+        let outer = match self.magnitudes {
             Some((_, Dora::Lycoris { .. })) => 1.0,
             _ => user,
         };
@@ -175,15 +175,15 @@ impl Module {
         let product = |rows: &Range<usize>| {
             self.product.values(tensors, columns, rows, (self.factor * outer) as f32)
         };
-        let Some((name, dora)) = &self.lengths else { return product(rows) };
-        let lengths = tensors.values(name)?;
+        let Some((name, dora)) = &self.magnitudes else { return product(rows) };
+        let magnitudes = tensors.values(name)?;
         let (how, of_columns) = match *dora {
             Dora::Peft => (Lengths::Peft, false),
             Dora::Lycoris { of_columns } => (Lengths::Lycoris { of_columns, user }, of_columns),
         };
         if !of_columns {
             let mut delta = product(rows)?;
-            delta::decompose(weight, &mut delta, columns, &lengths[rows.clone()], how);
+            delta::decompose(weight, &mut delta, columns, &magnitudes[rows.clone()], how);
             return Ok(delta);
         }
         let weight = match rows.len() < *all {
@@ -191,7 +191,7 @@ impl Module {
             false => Cow::Borrowed(weight),
         };
         let mut delta = product(&(0..*all))?;
-        delta::decompose(&weight, &mut delta, columns, &lengths, how);
+        delta::decompose(&weight, &mut delta, columns, &magnitudes, how);
         Ok(of_rows(delta, rows, columns))
     }
 }
@@ -207,8 +207,8 @@ fn alpha(
     Ok(Some(alpha.ok_or_else(|| "its alpha is not one number".to_owned())))
 }
 
-/// Returns DoRA's lengths among the tensors of a module.
-fn lengths(
+/// Returns DoRA's magnitudes among the tensors of a module.
+fn magnitudes(
     group: &BTreeMap<Role, String>,
     tensors: &Tensors,
     weight: &[usize],
@@ -217,7 +217,7 @@ fn lengths(
         (None, None) => return Ok(None),
         (Some(name), None) => (name, true),
         (None, Some(name)) => (name, false),
-        (Some(_), Some(_)) => return Err("it has DoRA's lengths twice".to_owned()),
+        (Some(_), Some(_)) => return Err("it has DoRA's magnitudes twice".to_owned()),
     };
     let shape = shape_of(tensors, name);
     let of_rows = |rows: usize| {
@@ -238,7 +238,7 @@ fn lengths(
         {
             Dora::Lycoris { of_columns: true }
         }
-        _ => return Err(format!("DoRA's lengths are {shape:?} for a weight {weight:?}")),
+        _ => return Err(format!("DoRA's magnitudes are {shape:?} for a weight {weight:?}")),
     };
     Ok(Some((name.clone(), dora)))
 }

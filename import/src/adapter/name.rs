@@ -6,16 +6,8 @@ use std::path::Path;
 use super::Adapter;
 
 /// File and directory names that a tool uses in every training.
-const EVERYWHERES: &[&str] = &[
-    "adapter",
-    "adapter_model",
-    "best",
-    "checkpoints",
-    "final",
-    "lokr_weights",
-    "lora_weights",
-    "pytorch_lora_weights",
-];
+const EVERYWHERES: &str =
+    "adapter adapter_model best checkpoints final lokr_weights lora_weights pytorch_lora_weights";
 
 /// Prefixes of directories that hold one checkpoint of a training.
 const STAGES: &[&str] = &["epoch_", "step_", "checkpoint-", "checkpoint_"];
@@ -30,7 +22,7 @@ pub(super) fn name(path: &Path) -> String {
     let folders = whole.ancestors().skip(1).filter_map(|folder| folder.file_name().map(text));
     let mut telling = std::iter::once(stem.clone())
         .chain(folders)
-        .filter(|name| !EVERYWHERES.contains(&name.as_str()));
+        .filter(|name| EVERYWHERES.split(' ').all(|other| other != name));
     let is_stage = |name: &String| STAGES.iter().any(|stage| name.starts_with(stage));
     match telling.next() {
         Some(stage) if is_stage(&stage) && stage != stem => match telling.find(|n| !is_stage(n)) {

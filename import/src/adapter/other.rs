@@ -8,7 +8,7 @@ use std::{fs::File, io::Read, path::Path};
 use super::{AdapterError, target::without_prefixes};
 use crate::{
     Tensors,
-    error::Names,
+    error::NameList,
     families::acestep::{Kind, declared},
     foreign, kind,
 };
@@ -89,7 +89,7 @@ pub(super) fn by_bytes(path: &Path) -> Option<Other> {
 
 /// A GGUF file.
 fn gguf(path: &Path) -> Other {
-    match foreign::gguf_says(path) {
+    match foreign::identify_gguf(path) {
         Some((_, Some(kind))) => {
             Other { what: format!("{} in a GGUF file", kind.name()), ..of(kind) }
         }
@@ -203,8 +203,8 @@ pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
     let is_whole = names.iter().any(|name| name.ends_with("_proj.weight"));
     let reason = match (is_whole, &names[..]) {
         (_, []) => "it has no tensors".to_owned(),
-        (true, _) => format!("it seems to be a whole network: {}", Names(names)),
-        (false, _) => format!("none of its tensors is one's: {}", Names(names)),
+        (true, _) => format!("it seems to be a whole network: {}", NameList(names)),
+        (false, _) => format!("none of its tensors is one's: {}", NameList(names)),
     };
     let remedy = "take a LoRA, LoKr or LoHa of ACE-Step 1.5; a whole model is chosen with `model`";
     AdapterError::NotAnAdapter { path: tensors.path().to_owned(), reason, remedy }

@@ -17,7 +17,7 @@ pub(super) struct ModuleRows {
 
 /// Returns the shape of matrices or vectors stacked by rows. The shape of the first if they cannot
 /// be stacked.
-pub(super) fn together(found: &[(&str, &[usize])]) -> Vec<usize> {
+pub(super) fn stacked_shape(found: &[(&str, &[usize])]) -> Vec<usize> {
     let mut shape = found.first().map(|(_, shape)| shape.to_vec()).unwrap_or_default();
     if let [rows, rest @ ..] = &mut shape[..]
         && found.iter().all(|(_, other)| other.get(1..) == Some(&*rest))
@@ -28,7 +28,7 @@ pub(super) fn together(found: &[(&str, &[usize])]) -> Vec<usize> {
 }
 
 /// Returns the parameters `found` of `module`, which has the index `place`, each with its rows.
-pub(super) fn divided(
+pub(super) fn split(
     place: usize,
     module: &Module,
     found: &[(&str, &[usize])],

@@ -37,7 +37,7 @@ pub(super) struct Settings {
     /// Unknown settings with a value that is not empty.
     pub(super) unknown: Vec<String>,
     /// Invalid settings that are not needed, one clause each.
-    pub(super) odd: Vec<String>,
+    pub(super) invalid: Vec<String>,
 }
 
 /// Scale of one module's product, before the user's scale.
@@ -110,12 +110,12 @@ impl Settings {
                 None | Some(Value::Null) => (),
                 Some(value) => match whole(value) {
                     Some(rank) => self.lokr_rank = Some(rank),
-                    None => {
-                        self.odd.push(format!("`linear_dim` of `lokr_config` is {value}, no rank"))
-                    }
+                    None => self
+                        .invalid
+                        .push(format!("`linear_dim` of `lokr_config` is {value}, no rank")),
                 },
             },
-            Err(_) => self.odd.push("`lokr_config` is no object of JSON".to_owned()),
+            Err(_) => self.invalid.push("`lokr_config` is no object of JSON".to_owned()),
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::testing::{B, Stored, assert_contains, edit_tensors, goldens, place, stored};
+use crate::testing::{B, Stored, assert_contains, copy_golden, edit_tensors, place, stored};
 
 /// A writable copy of the tiny model, with its codec beside it.
 struct Copy(TempDir);
@@ -18,14 +18,7 @@ impl Copy {
     fn new() -> Self {
         let copy = Self(tempfile::tempdir().expect("a folder"));
         for name in ["Dia2-tiny-alt", "mimi"] {
-            let to = copy.0.path().join(name);
-            fs::create_dir(&to).expect("a folder");
-            let from = goldens().join("checkpoints_dia2").join(name);
-            for entry in fs::read_dir(from).expect("the goldens") {
-                let path = entry.expect("an entry").path();
-                let content = fs::read(&path).expect("a golden");
-                fs::write(to.join(path.file_name().expect("a name")), content).expect("a copy");
-            }
+            copy_golden(&format!("checkpoints_dia2/{name}"), &copy.0.path().join(name));
         }
         copy
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Names, Places};
+use super::{NameList, Places};
 
 /// An error between the file of an adapter and the weights that it changes.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub enum AdapterError {
         /// The number of modules, with the noun.
         count: String,
         /// The modules, as the file spells them.
-        names: Names,
+        names: NameList,
         /// The network that they seem to belong to.
         what: String,
     },

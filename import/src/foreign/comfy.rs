@@ -20,7 +20,7 @@ use std::{
 };
 
 use super::{
-    Foreign, Format, Silence, config, oobleck,
+    Foreign, ModelFormat, Silence, config, oobleck,
     pieces::{self, near},
     sizes,
 };
@@ -113,7 +113,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
     }
     Ok(Foreign {
         root: path.to_owned(),
-        format: Format::Single,
+        format: ModelFormat::Single,
         texts,
         tensors,
         silence,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{
-    Foreign, Format, Lack, Silence,
+    Foreign, Lack, ModelFormat, Silence,
     pieces::{self, near},
     sizes,
 };
@@ -153,7 +153,7 @@ fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Fo
         }
         all.push(tensors.renamed(|name| released(name, prefix))?);
     }
-    let tensors = Tensors::together(root.to_owned(), all)?;
+    let tensors = Tensors::joined(root.to_owned(), all)?;
     // The converter leaves a copy that was not rounded to the type of the weights.
     let is_beside = silence::file_in(&Directory::Disk(root.to_owned())).is_some();
     let mut notices = Vec::new();
@@ -172,7 +172,7 @@ fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Fo
     let config = config::of(root, lacks.is_none())?;
     Ok(Foreign {
         root: root.to_owned(),
-        format: Format::Diffusers,
+        format: ModelFormat::Diffusers,
         texts: vec![("config.json", root.join("transformer/config.json"), config)],
         tensors,
         silence,
@@ -229,7 +229,7 @@ fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
     }
     Ok(Foreign {
         root: directory,
-        format: Format::Diffusers,
+        format: ModelFormat::Diffusers,
         texts,
         tensors,
         silence: Silence::default(),

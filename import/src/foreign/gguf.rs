@@ -20,7 +20,7 @@ use burn::tensor::TensorData;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Foreign, Format, Silence, Text,
+    Foreign, ModelFormat, Silence, Text,
     pieces::{self, near},
     sizes,
 };
@@ -89,7 +89,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
     }
     Ok(Foreign {
         root: path.to_owned(),
-        format: Format::Gguf,
+        format: ModelFormat::Gguf,
         texts,
         tensors: tensors.described_by("its `acestep.config_json`"),
         silence,
@@ -136,7 +136,7 @@ pub(super) fn noun(path: &Path) -> Option<&'static str> {
 
 /// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is;
 /// `None` if it cannot be read.
-pub(crate) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
+pub(crate) fn identify(path: &Path) -> Option<(bool, Option<Kind>)> {
     let [kind, architecture] = header::first_texts(path, [TYPE, ARCHITECTURE]).ok()?;
     let network = kind_of(&architecture.unwrap_or_default());
     Some((kind.is_some_and(|kind| kind == "adapter"), network))

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, thread, time::Duration};
 
 use super::{
-    Event, Hub, HubError, Pin, Remote, RemoteFile,
+    Hub, HubError, Pin, PullEvent, Remote, RemoteFile,
     disk::{length, name, on},
     pins::PinnedFile,
     transfer::Failure,
@@ -62,7 +62,7 @@ impl Download {
         file: &RemoteFile,
         hub: &Hub,
         remote: &Remote,
-        watch: &mut dyn FnMut(Event<'_>),
+        watch: &mut dyn FnMut(PullEvent<'_>),
     ) -> Result<(), HubError> {
         let repo = self.release.repo;
         let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
@@ -77,10 +77,10 @@ impl Download {
         }
         if blob.is_file() {
             if is_whole(file, &blob, watch)? {
-                watch(Event::Whole { file, fetched: false });
+                watch(PullEvent::Whole { file, fetched: false });
                 return Ok(());
             }
-            watch(Event::WasDamaged(file));
+            watch(PullEvent::WasDamaged(file));
             on(&blob, fs::remove_file(&blob))?;
         }
         if length(&part).is_some_and(|here| here > file.size) {
@@ -96,7 +96,7 @@ impl Download {
             });
         }
         on(&blob, fs::rename(&part, &blob))?;
-        watch(Event::Whole { file, fetched: true });
+        watch(PullEvent::Whole { file, fetched: true });
         Ok(())
     }
 
@@ -123,15 +123,15 @@ impl Download {
         file: &RemoteFile,
         hub: &Hub,
         remote: &Remote,
-        watch: &mut dyn FnMut(Event<'_>),
+        watch: &mut dyn FnMut(PullEvent<'_>),
     ) -> Result<(), HubError> {
         let repo = self.release.repo;
         let part = hub.part(repo, &file.checksum);
         let (mut attempt, mut pause) = (1, PAUSE);
         loop {
             let here = length(&part).unwrap_or(0);
-            watch(Event::Begun { file, here });
-            let mut received = |bytes| watch(Event::Received(bytes));
+            watch(PullEvent::Begun { file, here });
+            let mut received = |bytes| watch(PullEvent::Received(bytes));
             let fetched = remote.fetch(repo, &self.revision, file, &part, &mut received);
             let Err(failure) = fetched else { return Ok(()) };
             let why = match failure {
@@ -146,7 +146,7 @@ impl Download {
                 let file = file.path.clone();
                 return Err(HubError::Broken { file, attempts: attempt, source: why });
             }
-            watch(Event::Again { file, why: why.to_string() });
+            watch(PullEvent::Again { file, why: why.to_string() });
             thread::sleep(pause);
             (attempt, pause) = (attempt + 1, pause * 2);
         }
@@ -173,11 +173,11 @@ impl Download {
 fn is_whole(
     file: &RemoteFile,
     path: &Path,
-    watch: &mut dyn FnMut(Event<'_>),
+    watch: &mut dyn FnMut(PullEvent<'_>),
 ) -> Result<bool, HubError> {
-    watch(Event::Checking(file));
+    watch(PullEvent::Checking(file));
     let matches = file.checksum.matches(path, &mut |bytes| {
-        watch(Event::Compared(bytes));
+        watch(PullEvent::Compared(bytes));
         Ok(())
     });
     on(path, matches)

@@ -30,7 +30,7 @@ pub enum HubError {
         repo: String,
         status: u16,
         /// True if a token was sent.
-        says_who: bool,
+        is_token_sent: bool,
     },
     /// The server answered with another status.
     #[error("`{endpoint}` answered {status}")]
@@ -69,7 +69,7 @@ impl HubError {
             Self::NotFound { .. } => {
                 "check `revision` and HF_ENDPOINT; a mirror may not have every model"
             }
-            Self::Forbidden { says_who: true, .. } => {
+            Self::Forbidden { is_token_sent: true, .. } => {
                 "the token of HF_TOKEN, or of `hf auth login`, was sent: take one that may read it"
             }
             Self::Forbidden { .. } => {

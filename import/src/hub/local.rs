@@ -16,7 +16,7 @@ use crate::{Directory, NemoArchive, Release, families, foreign, header};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledModel {
     /// The directory.
     pub path: PathBuf,
     /// Its commit.
@@ -27,18 +27,18 @@ pub struct Installed {
 
 /// State of a directory in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum CacheState {
     /// It is not there.
     Absent,
     /// It was pulled, but these files are missing or have another length.
-    Broken(Installed, Vec<String>),
+    Broken(InstalledModel, Vec<String>),
     /// It is complete.
-    Whole(Installed),
+    Whole(InstalledModel),
 }
 
 /// Result of the verification of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedFile {
     /// The file.
     pub path: PathBuf,
     /// Bytes.
@@ -51,7 +51,7 @@ pub struct Verified {
 
 impl Hub {
     /// Returns the state of `release`.
-    pub fn state(&self, release: &Release) -> State {
+    pub fn state(&self, release: &Release) -> CacheState {
         let pins = Pins::read(self).unwrap_or_default();
         if let Some(pin) = pins.of(release) {
             let path = self.snapshot(release.repo, &pin.revision).join(release.prefix);
@@ -60,22 +60,22 @@ impl Hub {
             };
             let gone = pin.files.iter().filter(|(name, file)| is_gone(name, file.size));
             let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
-            let installed = Installed { path, revision: pin.revision.clone(), pinned: true };
+            let installed = InstalledModel { path, revision: pin.revision.clone(), pinned: true };
             if gone.is_empty() {
-                return State::Whole(installed);
+                return CacheState::Whole(installed);
             }
             if installed.path.is_dir() {
-                return State::Broken(installed, gone);
+                return CacheState::Broken(installed, gone);
             }
         }
-        self.of_others(release).map_or(State::Absent, State::Whole)
+        self.of_others(release).map_or(CacheState::Absent, CacheState::Whole)
     }
 
     /// Returns the place of `release` in the cache, even if files of it are missing.
-    pub fn installed(&self, release: &Release) -> Option<Installed> {
+    pub fn installed(&self, release: &Release) -> Option<InstalledModel> {
         match self.state(release) {
-            State::Whole(installed) | State::Broken(installed, _) => Some(installed),
-            State::Absent => None,
+            CacheState::Whole(installed) | CacheState::Broken(installed, _) => Some(installed),
+            CacheState::Absent => None,
         }
     }
 
@@ -88,7 +88,7 @@ impl Hub {
         &self,
         release: &Release,
         read: &mut dyn FnMut(u64) -> io::Result<()>,
-    ) -> Result<Vec<Verified>, HubError> {
+    ) -> Result<Vec<VerifiedFile>, HubError> {
         let pins = Pins::read(self)?;
         let Some(installed) = self.installed(release) else { return Ok(vec![]) };
         let pin = pins.of(release).filter(|_| installed.pinned);
@@ -126,7 +126,7 @@ impl Published {
         &self,
         directory: &Path,
         read: &mut dyn FnMut(u64) -> io::Result<()>,
-    ) -> Result<Vec<Verified>, HubError> {
+    ) -> Result<Vec<VerifiedFile>, HubError> {
         if self.0.is_empty() {
             let folders = families::with_folders(directory);
             let files: Vec<_> = folders.iter().map(|of| entries(of)).collect::<Result<_, _>>()?;
@@ -166,14 +166,14 @@ fn one(
     path: PathBuf,
     checksum: Option<Checksum>,
     read: &mut dyn FnMut(u64) -> io::Result<()>,
-) -> Result<Verified, HubError> {
+) -> Result<VerifiedFile, HubError> {
     let size = fs::metadata(&path).map_or(0, |file| file.len());
     let is_whole = match &checksum {
         None => path.is_file() && seems_whole(&path),
         Some(_) if !path.is_file() => false,
         Some(checksum) => on(&path, checksum.matches(&path, read))?,
     };
-    Ok(Verified { path, size, checksum, is_whole })
+    Ok(VerifiedFile { path, size, checksum, is_whole })
 }
 
 /// False for a file whose own content shows damage: invalid JSON, a cut archive of NeMo, and safetensors or

@@ -31,7 +31,7 @@ pub enum Here {
 
 /// Progress events of a download.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum PullEvent<'a> {
     /// A file begins; some of its bytes may be here already.
     Begun {
         /// Its path in the repository.
@@ -153,7 +153,7 @@ impl Pull {
         &self,
         hub: &Hub,
         remote: &Remote,
-        watch: &mut dyn FnMut(Event<'_>),
+        watch: &mut dyn FnMut(PullEvent<'_>),
     ) -> Result<(), HubError> {
         // Report an unusable data directory before hours of downloading.
         Pins::change(hub, |_| ())?;

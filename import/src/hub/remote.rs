@@ -38,7 +38,7 @@ pub struct Remote {
     known: Option<Api>,
     token: Option<String>,
     /// True once the server has required the token.
-    says_who: Cell<bool>,
+    is_token_sent: Cell<bool>,
     agent: Agent,
     endpoint: String,
 }
@@ -123,8 +123,8 @@ impl Remote {
             .into();
         let token = access.token.clone();
         let known = token.clone().map(|token| api(Some(token))).transpose()?;
-        let (anonymous, says_who) = (api(None)?, Cell::new(false));
-        Ok(Self { anonymous, known, token, says_who, agent, endpoint })
+        let (anonymous, is_token_sent) = (api(None)?, Cell::new(false));
+        Ok(Self { anonymous, known, token, is_token_sent, agent, endpoint })
     }
 
     /// Returns the address of the hub.
@@ -138,13 +138,13 @@ impl Remote {
     }
 
     /// Sends the token from now on. True if there is a token and it was not sent before.
-    pub(super) fn tells_who(&self) -> bool {
-        self.known.is_some() && !self.says_who.replace(true)
+    pub(super) fn sends_token(&self) -> bool {
+        self.known.is_some() && !self.is_token_sent.replace(true)
     }
 
     /// Returns the token, if the server requires it.
     pub(super) fn token(&self) -> Option<&str> {
-        self.token.as_deref().filter(|_| self.says_who.get())
+        self.token.as_deref().filter(|_| self.is_token_sent.get())
     }
 
     /// Returns the address of a file.
@@ -201,7 +201,7 @@ impl Remote {
         let what = format!("revision `{revision}`");
         let (mut attempt, mut pause) = (1, PAUSE);
         loop {
-            let api = self.known.as_ref().filter(|_| self.says_who.get());
+            let api = self.known.as_ref().filter(|_| self.is_token_sent.get());
             let request = at(api.unwrap_or(&self.anonymous), repo, revision).info_request();
             let request = request.config().timeout_global(Some(PATIENCE)).build();
             let answer = request.query("blobs", "true").call();
@@ -210,7 +210,7 @@ impl Remote {
                 Err(error) => error,
             };
             let hides = matches!(error, ureq::Error::StatusCode(401 | 403 | 404));
-            if hides && self.tells_who() {
+            if hides && self.sends_token() {
                 continue;
             }
             if attempt >= ATTEMPTS || !is_passing(&error) {
@@ -227,7 +227,7 @@ impl Remote {
         match error {
             ureq::Error::StatusCode(404) => HubError::NotFound { repo, what },
             ureq::Error::StatusCode(status @ (401 | 403)) => {
-                HubError::Forbidden { repo, status, says_who: self.token().is_some() }
+                HubError::Forbidden { repo, status, is_token_sent: self.token().is_some() }
             }
             ureq::Error::StatusCode(status) => HubError::Answered { endpoint, status },
             error => HubError::Unreachable { endpoint, source: Box::new(error) },

@@ -65,7 +65,7 @@ fn checksum(content: &str) -> Checksum {
 fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
     let (place, [vae, _]) = (TestCache::new(), COMPANIONS);
     let (hub, vae) = (place.hub(), vae);
-    assert_eq!((hub.find(&vae), hub.state(&vae)), (None, State::Absent));
+    assert_eq!((hub.find(&vae), hub.state(&vae)), (None, CacheState::Absent));
 
     // Fetched by another program: complete once it has configuration and weights.
     place.file(REPO, "aaa", "vae/config.json", "{}");
@@ -73,20 +73,20 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
     assert_eq!(hub.find(&vae), None);
     place.file(REPO, "aaa", "vae/model.safetensors", "weights");
     let path = hub.snapshot(REPO, "aaa").join("vae");
-    let theirs = Installed { path: path.clone(), revision: "aaa".into(), pinned: false };
+    let theirs = InstalledModel { path: path.clone(), revision: "aaa".into(), pinned: false };
     assert_eq!(hub.find(&vae), Some(theirs));
 
     // Pulled by this program.
     place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
-    let ours = Installed { path, revision: "aaa".into(), pinned: true };
-    assert_eq!(hub.state(&vae), State::Whole(ours.clone()));
+    let ours = InstalledModel { path, revision: "aaa".into(), pinned: true };
+    assert_eq!(hub.state(&vae), CacheState::Whole(ours.clone()));
     place.file(REPO, "bbb", "vae/config.json", "{} ");
     place.file(REPO, "bbb", "vae/model.safetensors", "others");
     place.main(REPO, "bbb");
     assert_eq!(hub.find(&vae), Some(ours.clone()));
 
     fs::remove_file(ours.path.join("config.json")).expect("a file");
-    assert_eq!(hub.state(&vae), State::Broken(ours, vec!["config.json".into()]));
+    assert_eq!(hub.state(&vae), CacheState::Broken(ours, vec!["config.json".into()]));
 
     // Another program deletes the commit.
     let layout = Layout::new([]).with_hub(hub.clone());
@@ -160,8 +160,8 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     let removed = hub.remove(&vae).expect("removes");
     // The other directory uses the same configuration.
     assert_eq!(removed, Removed { files: 4, bytes: 6 });
-    assert_eq!(hub.state(&vae), State::Absent);
-    let State::Whole(found) = hub.state(&text) else { panic!("the other is gone") };
+    assert_eq!(hub.state(&vae), CacheState::Absent);
+    let CacheState::Whole(found) = hub.state(&text) else { panic!("the other is gone") };
     assert_eq!(fs::read_to_string(found.path.join("config.json")).expect("a file"), "{}");
     assert_eq!(hub.remove(&text).expect("removes"), Removed { files: 2, bytes: 2 });
     assert!(!hub.repository(REPO).exists());
@@ -254,11 +254,17 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
         let start = [&1_u64.to_le_bytes()[..], b"a", &size, &[0; 7], &[kind], &[0; 11]].concat();
         gguf(1, &[start, vec![0; 7 + data]].concat())
     };
-    let mut archive = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_ustar();
-    header.set_size(5);
-    archive.append_data(&mut header, "model_config.yaml", &b"a: 1\n"[..]).expect("a member");
-    let archive = archive.into_inner().expect("an archive");
+    let archive = |copies: usize| {
+        let mut archive = tar::Builder::new(Vec::new());
+        for _ in 0..copies {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(5);
+            archive
+                .append_data(&mut header, "model_config.yaml", &b"a: 1\n"[..])
+                .expect("a member");
+        }
+        archive.into_inner().expect("an archive")
+    };
     let files = [
         ("a.safetensors", safetensors("{}", &[]), true),
         ("b.safetensors", safetensors(cut, &[0; 4]), false),
@@ -270,8 +276,10 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
         ("h.gguf", tensor(99, 8), true),
         ("i.gguf", b"GGUF\x03".to_vec(), false),
         ("j.gguf", b"<html>".to_vec(), false),
-        ("k.nemo", archive.clone(), true),
-        ("l.nemo", archive[..514].to_vec(), false),
+        ("k.nemo", archive(1), true),
+        ("l.nemo", archive(1)[..514].to_vec(), false),
+        // The last of two files of one name counts.
+        ("m.nemo", archive(2), true),
         ("m.vae.q8", vec![1], true),
         ("speech_tokenizer/n.json", b"{".to_vec(), false),
     ];
@@ -285,7 +293,7 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
     }
     assert_eq!(verified.len(), files.len());
     let listed = crate::model_files(directory).expect("files");
-    assert_eq!((listed.len(), &listed[13]), (14, &("speech_tokenizer/n.json".into(), 1)));
+    assert_eq!((listed.len(), &listed[14]), (15, &("speech_tokenizer/n.json".into(), 1)));
 }
 
 #[test]

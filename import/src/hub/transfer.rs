@@ -50,7 +50,7 @@ impl Remote {
             }
         };
         let answer = match ask() {
-            Err(ureq::Error::StatusCode(401 | 403 | 404)) if self.tells_who() => ask(),
+            Err(ureq::Error::StatusCode(401 | 403 | 404)) if self.sends_token() => ask(),
             answer => answer,
         };
         let answer = answer.map_err(|error| match is_passing(&error) {

@@ -1,24 +1,16 @@
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use burn::module::Module;
 use safetensors::Dtype;
-use tempfile::TempDir;
 
 use super::*;
 use crate::{
     Layout, ModelPaths, TextEncoderDir, open_language_model, open_tiny_language_model,
     testing::{
-        B, Copy, Stored, copy_golden, edit_config, edit_tensors, file, goldens, place, rewrite,
+        B, Copy, Stored, copy_of_language_model as copy, edit_config, edit_tensors, file, goldens,
+        place, rewrite,
     },
 };
-
-/// A writable copy of the tiny language model; the directory is removed with the first value.
-fn copy() -> (TempDir, PathBuf) {
-    let temporary = tempfile::tempdir().expect("a temporary directory");
-    let path = temporary.path().join("acestep-5Hz-lm-0.6B");
-    copy_golden("acestep-5Hz-lm-0.6B", &path);
-    (temporary, path)
-}
 
 fn open(path: &Path) -> Result<LanguageModelDir, Error> {
     LanguageModelDir::open(Directory::Disk(path.to_owned()))

@@ -1,10 +1,8 @@
-use std::fs;
-
 use acestep_model::Tokenizer as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{directory, goldens};
+use crate::testing::{directory, golden_json, goldens};
 use crate::tokenizer::audio_code;
 
 /// Rows of the golden network's table; its tokenizer has as many ids.
@@ -15,8 +13,7 @@ fn golden_directory() -> Directory {
 }
 
 fn golden(file: &str) -> Value {
-    let text = fs::read_to_string(goldens().join("a/logic").join(file)).expect("goldens");
-    serde_json::from_str(&text).expect("JSON")
+    golden_json(&format!("a/logic/{file}"))
 }
 
 fn ids(value: &Value) -> Vec<u32> {

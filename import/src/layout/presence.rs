@@ -10,7 +10,7 @@ use crate::{
         acestep::{COMPANIONS, MODELS},
         magpie,
     },
-    hub::{HubError, Pins, Published, State, Verified, seems_whole},
+    hub::{CacheState, HubError, Pins, Published, VerifiedFile, seems_whole},
 };
 
 /// Presence of a released model.
@@ -50,7 +50,9 @@ impl Layout {
     /// Returns how much of `model` is here.
     pub fn presence(&self, model: &Release) -> Presence {
         let own = self.own(model);
-        if let (Some(State::Broken(_, files)), None) = (self.hub().map(|of| of.state(model)), own) {
+        if let (Some(CacheState::Broken(_, files)), None) =
+            (self.hub().map(|of| of.state(model)), own)
+        {
             return Presence::Partial(files);
         }
         if !self.has(model) {
@@ -123,7 +125,7 @@ impl Layout {
         model: &Release,
         published: impl FnOnce() -> Published,
         read: &mut dyn FnMut(u64) -> io::Result<()>,
-    ) -> Result<Vec<Verified>, HubError> {
+    ) -> Result<Vec<VerifiedFile>, HubError> {
         let place = self.place(model);
         let own = self.own(model).filter(|own| Some(own) == place.as_ref());
         if let Some(directory) = own {
@@ -135,7 +137,7 @@ impl Layout {
             (Some(path), _) if in_cache.as_ref() != Some(&path) => {
                 let size = path.metadata().map_or(0, |file| file.len());
                 let is_whole = seems_whole(&path);
-                Ok(vec![Verified { path, size, checksum: None, is_whole }])
+                Ok(vec![VerifiedFile { path, size, checksum: None, is_whole }])
             }
             (_, Some(hub)) => hub.verify(model, read),
             (_, None) => Ok(vec![]),

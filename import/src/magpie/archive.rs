@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::{
-    Error, Format, NemoArchive,
+    Error, ModelFormat, NemoArchive,
     families::magpie::Spelling,
     single_file::{Codec, Opened, SingleFile},
 };
@@ -49,7 +49,7 @@ pub(super) fn model(path: &Path) -> Result<Opened, Error> {
     masks.iter().for_each(|name| tensors.leave_out(name));
     let model = SingleFile {
         path: path.to_owned(),
-        format: Format::Nemo,
+        format: ModelFormat::Nemo,
         config: config.to_string(),
         tensors,
         notices: Vec::new(),
@@ -72,7 +72,7 @@ pub(super) fn codec(path: &Path) -> Result<Codec, Error> {
     };
     let others: Vec<_> = tensors.names().filter(|name| is_other(name)).map(str::to_owned).collect();
     others.iter().for_each(|name| tensors.leave_out(name));
-    let (path, format) = (path.to_owned(), Format::Nemo);
+    let (path, format) = (path.to_owned(), ModelFormat::Nemo);
     let file = SingleFile { path, format, config, tensors, notices: Vec::new() };
     Ok(Codec { file, spelling: Spelling::Released })
 }

@@ -6,12 +6,11 @@ use burn::{
     tensor::Int,
 };
 use burn_flex::FlexDevice;
-use tempfile::TempDir;
 
 use super::*;
 use crate::{
     LanguageModelDir, open_tiny_language_model,
-    testing::{B, copy_golden, edit_tensors, rewrite},
+    testing::{B, copy_of_language_model as copy, edit_tensors, rewrite},
 };
 
 /// The words of all matrices in int8, and all float values.
@@ -32,13 +31,6 @@ fn contents(model: &qwen3::Causal<B>) -> Contents {
     let mut contents = Contents::default();
     model.visit(&mut contents);
     contents
-}
-
-fn copy() -> (TempDir, PathBuf) {
-    let temporary = tempfile::tempdir().expect("a temporary directory");
-    let path = temporary.path().join("acestep-5Hz-lm-0.6B");
-    copy_golden("acestep-5Hz-lm-0.6B", &path);
-    (temporary, path)
 }
 
 fn open(path: &Path) -> LanguageModelDir {

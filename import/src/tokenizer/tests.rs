@@ -1,9 +1,7 @@
-use std::fs;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{directory, goldens};
+use crate::testing::{directory, golden_json, goldens};
 
 fn golden_directory() -> Directory {
     Directory::Disk(goldens().join("checkpoints_a/Qwen3-Embedding-0.6B"))
@@ -11,8 +9,7 @@ fn golden_directory() -> Directory {
 
 /// Golden cases: (text, ids with the appended `<|endoftext|>`).
 fn cases() -> Vec<(String, Vec<u32>)> {
-    let text = fs::read_to_string(goldens().join("a/logic/tokenizer_cases.json")).expect("goldens");
-    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let all = golden_json("a/logic/tokenizer_cases.json");
     let cases = all["tiny"].as_array().expect("cases");
     let case = |case: &Value| {
         let ids = serde_json::from_value(case["te_ids"].clone()).expect("ids");
@@ -48,8 +45,7 @@ fn both_forms_of_a_tokenizer_give_the_ids_of_the_reference() -> Result<(), Error
 #[test]
 fn prompts_become_the_ids_of_the_reference() -> Result<(), Error> {
     let tokenizer = TextTokenizer::open(&golden_directory())?;
-    let text = fs::read_to_string(goldens().join("a/logic/dit_prompts.json")).expect("goldens");
-    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let all = golden_json("a/logic/dit_prompts.json");
     let cases = all["build_dit_inputs"].as_array().expect("cases");
     assert_eq!(cases.len(), 22);
     for case in cases {

@@ -9,7 +9,7 @@ use burn::{
     tensor::{DType, Int, Tensor, TensorData},
 };
 
-use super::{Config, Packed, encoder::Encoder, pack};
+use super::{Config, Padded, encoder::Encoder, pack};
 use crate::{
     Backend, NoTap, Tap, kernel,
     nn::{Linear, random},
@@ -34,9 +34,9 @@ pub struct Conditioner<B: Backend> {
 #[derive(Debug, Clone)]
 pub struct ConditionInputs<B: Backend> {
     /// The text encoder's output for the caption prompts, `[B, Lt, text]`.
-    pub text: Packed<B>,
+    pub text: Padded<B>,
     /// Rows of the text encoder's embedding table for the lyric prompts, `[B, Ll, text]`.
-    pub lyrics: Packed<B>,
+    pub lyrics: Padded<B>,
     /// Latents of all references of the batch, `[R, T, C]` with `R` at least 1.
     pub timbre: Tensor<B, 3>,
     /// The batch item of each reference, below `B`, in any order. References of one item keep their
@@ -75,25 +75,25 @@ impl<B: Backend> Conditioner<B> {
     ///
     /// # Shapes
     /// - output: `[B, Ll + timbres + Lt, H]`
-    pub fn forward(&self, inputs: ConditionInputs<B>) -> Packed<B> {
+    pub fn forward(&self, inputs: ConditionInputs<B>) -> Padded<B> {
         self.forward_tapped(inputs, &mut NoTap)
     }
 
     /// [`Self::forward`] that taps `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and
     /// `timbre.mask`, `[B, most references of an item]`: 1 = a reference, 0 = padding.
-    pub fn forward_tapped(&self, inputs: ConditionInputs<B>, tap: &mut impl Tap<B>) -> Packed<B> {
+    pub fn forward_tapped(&self, inputs: ConditionInputs<B>, tap: &mut impl Tap<B>) -> Padded<B> {
         let encoder = &self.encoder;
         let ConditionInputs { text, lyrics, timbre, timbre_item } = inputs;
         let batch = text.mask.len();
 
         // ANCHOR: condition
         let hidden = encoder.text_projector.enter(text.hidden).cast(DType::F32);
-        let text = Packed { hidden, ..text };
+        let text = Padded { hidden, ..text };
         tap.tap(format_args!("text_projector.out"), &text.hidden);
 
         let keys = kernel::flags(&lyrics.mask, &lyrics.hidden.device());
         let hidden = encoder.lyric_encoder.forward(lyrics.hidden, keys);
-        let lyrics = Packed { hidden, ..lyrics };
+        let lyrics = Padded { hidden, ..lyrics };
         tap.tap(format_args!("lyric_encoder.out"), &lyrics.hidden);
 
         let voices = encoder.timbre_encoder.first_of(timbre);
@@ -111,7 +111,7 @@ impl<B: Backend> Conditioner<B> {
 /// # Shapes
 /// - `voices`: `[R, H]`
 /// - output: `[B, most references of an item, H]`
-fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Packed<B> {
+fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Padded<B> {
     let [count, width] = voices.dims();
     let device = voices.device();
     let own: Vec<Vec<usize>> =
@@ -124,11 +124,11 @@ fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Pa
     let voices = Tensor::cat(vec![voices, Tensor::zeros([1, width], &device)], 0);
     let hidden = voices.select(0, order).reshape([batch, most, width]);
     let mask = own.iter().map(|own| (0..most).map(|i| i < own.len()).collect()).collect();
-    Packed { hidden, mask }
+    Padded { hidden, mask }
 }
 
 /// Returns the mask as floats.
-fn as_floats<B: Backend>(packed: &Packed<B>) -> Tensor<B, 2> {
+fn as_floats<B: Backend>(packed: &Padded<B>) -> Tensor<B, 2> {
     let [batch, length, _] = packed.hidden.dims();
     let flags: Vec<f32> = packed.mask.iter().flatten().map(|&real| real.into()).collect();
     Tensor::from_data(TensorData::new(flags, [batch, length]), &packed.hidden.device())

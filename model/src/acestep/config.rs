@@ -8,7 +8,7 @@ use crate::{
     ConfigError,
     config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
     kernel::Visibility,
-    limits::{layers, positive, size, sizes},
+    limits::{keys, layer_shape, layers, size, sizes, transformer},
     nn::LayerShape,
 };
 
@@ -123,8 +123,7 @@ impl Config {
         config.check_sizes()?;
         let quantizers = config.fsq_input_num_quantizers;
         require(quantizers == 1, "fsq_input_num_quantizers", quantizers, "only one quantizer")?;
-        let (act, scaling) = (&config.hidden_act, &config.rope_scaling);
-        require_plain(config.attention_bias, act, scaling, config.head_dim)?;
+        require_plain(config.attention_bias, &config.hidden_act, &config.rope_scaling)?;
         require(!config.is_lego_sft, "is_lego_sft", true, "its prompts are not implemented")?;
         let channels = config.in_channels;
         let expected = 3 * config.audio_acoustic_hidden_dim;
@@ -137,11 +136,9 @@ impl Config {
         require(countable, "fsq_input_levels", levels, "at most 16777216 codes in all")?;
         let windowed = !config.use_sliding_window || config.sliding_window.is_some();
         require(windowed, "sliding_window", config.sliding_window, "a window needs a width")?;
-        for (index, shape) in [config.dit_shape(), config.encoder_layer()].iter().enumerate() {
-            let divides = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
-            let key = ["num_key_value_heads", "encoder_num_key_value_heads"][index];
-            require(divides, key, shape.kv_heads, "must divide the number of heads")?;
-        }
+        let LayerShape { heads, kv_heads, .. } = config.encoder_layer();
+        let (divides, why) = (heads.is_multiple_of(kv_heads), "must divide the number of heads");
+        require(divides, "encoder_num_key_value_heads", kv_heads, why)?;
         let scale = config.default_guidance_scale;
         let fits = scale.is_none_or(|scale| (1.0..=30.0).contains(&scale));
         require(fits, "default_guidance_scale", scale, "guidance is from 1 to 30")?;
@@ -155,36 +152,17 @@ impl Config {
 
     /// Returns an error for sizes that are 0 or absurd, or that contradict each other.
     fn check_sizes(&self) -> Result<(), ConfigError> {
-        sizes(&[
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.num_key_value_heads),
-            ("head_dim", self.head_dim),
-            ("fsq_dim", self.fsq_dim),
-            ("text_hidden_dim", self.text_hidden_dim),
-            ("timbre_hidden_dim", self.timbre_hidden_dim),
-            ("timbre_fix_frame", self.timbre_fix_frame),
-            ("audio_acoustic_hidden_dim", self.audio_acoustic_hidden_dim),
-            ("pool_window_size", self.pool_window_size),
-            ("patch_size", self.patch_size),
-            ("in_channels", self.in_channels),
-        ])?;
-        for (key, value) in [
-            ("encoder_hidden_size", self.encoder_hidden_size),
-            ("encoder_intermediate_size", self.encoder_intermediate_size),
-            ("encoder_num_attention_heads", self.encoder_num_attention_heads),
-            ("encoder_num_key_value_heads", self.encoder_num_key_value_heads),
-            ("sliding_window", self.sliding_window),
-        ] {
+        transformer(self.dit_shape(), self.num_hidden_layers, "rms_norm_eps", self.rope_theta)?;
+        sizes(&keys!(self: fsq_dim, text_hidden_dim, timbre_hidden_dim, timbre_fix_frame))?;
+        sizes(&keys!(self: audio_acoustic_hidden_dim, pool_window_size, patch_size, in_channels))?;
+        for (key, value) in keys!(self: encoder_hidden_size, encoder_intermediate_size,
+            encoder_num_attention_heads, encoder_num_key_value_heads, sliding_window)
+        {
             value.map_or(Ok(()), |value| size(key, value))?;
         }
-        layers("num_hidden_layers", self.num_hidden_layers)?;
         layers("num_lyric_encoder_hidden_layers", self.num_lyric_encoder_hidden_layers)?;
         layers("num_timbre_encoder_hidden_layers", self.num_timbre_encoder_hidden_layers)?;
         layers("num_attention_pooler_hidden_layers", self.num_attention_pooler_hidden_layers)?;
-        positive("rms_norm_eps", self.rms_norm_eps)?;
-        positive("rope_theta", self.rope_theta)?;
         let (timbre, latents) = (self.timbre_hidden_dim, self.audio_acoustic_hidden_dim);
         let why = "must be audio_acoustic_hidden_dim: a timbre reference is latents";
         require(timbre == latents, "timbre_hidden_dim", timbre, why)?;
@@ -207,14 +185,7 @@ impl Config {
 
     /// Returns the sizes of the diffusion transformer's layers.
     pub fn dit_shape(&self) -> LayerShape {
-        LayerShape {
-            hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
-            heads: self.num_attention_heads,
-            kv_heads: self.num_key_value_heads,
-            head_dim: self.head_dim,
-            epsilon: self.rms_norm_eps,
-        }
+        layer_shape!(self, rms_norm_eps)
     }
 
     /// Returns the sizes of the encoders' layers: the `encoder_*` keys if present.

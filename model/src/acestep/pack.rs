@@ -8,14 +8,14 @@ use crate::Backend;
 
 /// A batch of sequences with a padding mask.
 #[derive(Debug, Clone)]
-pub struct Packed<B: Backend> {
+pub struct Padded<B: Backend> {
     /// `[B, L, H]`
     pub hidden: Tensor<B, 3>,
     /// One row per item: true = real, false = padding.
     pub mask: Vec<Vec<bool>>,
 }
 
-impl<B: Backend> Packed<B> {
+impl<B: Backend> Padded<B> {
     /// Creates a batch without padding: `hidden` is `[batch, positions, width]`.
     pub fn whole(hidden: Tensor<B, 3>) -> Self {
         let [batch, length, _] = hidden.dims();
@@ -24,12 +24,12 @@ impl<B: Backend> Packed<B> {
 }
 
 /// Appends `second` to `first` and moves the padding of both to the end; the order stays the same.
-pub fn pack<B: Backend>(first: Packed<B>, second: Packed<B>) -> Packed<B> {
+pub fn pack<B: Backend>(first: Padded<B>, second: Padded<B>) -> Padded<B> {
     let joined = Tensor::cat(vec![first.hidden, second.hidden], 1);
     let masks: Vec<Vec<bool>> =
         first.mask.into_iter().zip(second.mask).map(|(a, b)| [a, b].concat()).collect();
     if masks.iter().flatten().all(|&real| real) {
-        return Packed { hidden: joined, mask: masks };
+        return Padded { hidden: joined, mask: masks };
     }
     let device = joined.device();
     let rows = masks.iter().enumerate().map(|(item, mask)| {
@@ -45,7 +45,7 @@ pub fn pack<B: Backend>(first: Packed<B>, second: Packed<B>) -> Packed<B> {
             mask
         })
         .collect();
-    Packed { hidden, mask }
+    Padded { hidden, mask }
 }
 
 /// Returns the positions, first the real ones and then the padding, each in their old order.

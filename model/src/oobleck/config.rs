@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::{
     ConfigError,
     config::{Ignored, Rest, parse, refuse_unknown, require},
-    limits::{layers, size, sizes},
+    limits::{keys, layers, size, sizes},
 };
 
 /// The keys of the autoencoder's `config.json`; all of them affect the computation.
@@ -47,13 +47,9 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         refuse_unknown(&config.rest, &[IGNORED])?;
-        sizes(&[
-            ("audio_channels", config.audio_channels),
-            ("encoder_hidden_size", config.encoder_hidden_size),
-            ("decoder_channels", config.decoder_channels),
-            ("decoder_input_channels", config.decoder_input_channels),
-            ("sampling_rate", config.sampling_rate as usize),
-        ])?;
+        sizes(&keys!(config: audio_channels, encoder_hidden_size, decoder_channels))?;
+        size("decoder_input_channels", config.decoder_input_channels)?;
+        size("sampling_rate", config.sampling_rate as usize)?;
         let (ratios, multiples) = (&config.downsampling_ratios, &config.channel_multiples);
         let even = ratios.iter().all(|&r| r > 0 && r.is_multiple_of(2));
         let why = "only even ratios keep every stage's length exact";

@@ -188,5 +188,5 @@ impl Config {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests;

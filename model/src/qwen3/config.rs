@@ -6,11 +6,8 @@ use serde::Deserialize;
 
 use crate::{
     ConfigError,
-    config::{
-        Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_groups,
-        require_plain, silu,
-    },
-    limits::{layers, positive, sizes},
+    config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
+    limits::{layer_shape, size, transformer},
     nn::LayerShape,
 };
 
@@ -70,37 +67,20 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         refuse_unknown(&config.rest, &[OF_TRANSFORMERS, IGNORED])?;
-        sizes(&[
-            ("vocab_size", config.vocab_size),
-            ("hidden_size", config.hidden_size),
-            ("intermediate_size", config.intermediate_size),
-            ("num_attention_heads", config.num_attention_heads),
-            ("num_key_value_heads", config.num_key_value_heads),
-            ("head_dim", config.head_dim),
-        ])?;
-        layers("num_hidden_layers", config.num_hidden_layers)?;
-        positive("rms_norm_eps", config.rms_norm_eps)?;
-        positive("rope_theta", config.rope_theta)?;
-        let (act, scaling) = (&config.hidden_act, &config.rope_scaling);
-        require_plain(config.attention_bias, act, scaling, config.head_dim)?;
+        size("vocab_size", config.vocab_size)?;
+        let (shape, depth) = (config.layer_shape(), config.num_hidden_layers);
+        transformer(shape, depth, "rms_norm_eps", config.rope_theta)?;
+        require_plain(config.attention_bias, &config.hidden_act, &config.rope_scaling)?;
         require(!config.use_sliding_window, "use_sliding_window", true, "only full attention")?;
         let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
         let types = &config.layer_types;
         require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
-        require_groups(config.num_attention_heads, config.num_key_value_heads)?;
         Ok(config)
     }
 
     /// Returns the sizes of every layer.
     pub fn layer_shape(&self) -> LayerShape {
-        LayerShape {
-            hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
-            heads: self.num_attention_heads,
-            kv_heads: self.num_key_value_heads,
-            head_dim: self.head_dim,
-            epsilon: self.rms_norm_eps,
-        }
+        layer_shape!(self, rms_norm_eps)
     }
 }
 

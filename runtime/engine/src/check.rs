@@ -67,6 +67,18 @@ pub fn whole(field: &'static str, value: i64, low: u32, high: u32) -> Result<u32
     }
 }
 
+/// Refuses a list of more than `most` values, which a message calls `values`.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn length(field: &'static str, length: usize, values: &str, most: usize) -> Result<(), Error> {
+    if length <= most {
+        return Ok(());
+    }
+    let value = format!("({length} {values})");
+    Err(Error::OutOfRange { field, value, range: format!("at most {most}") })
+}
+
 /// Returns the value of a name; without a name, the first value.
 pub fn choice<T: Copy>(
     field: &'static str,

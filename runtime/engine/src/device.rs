@@ -66,14 +66,14 @@ pub struct DeviceTarget {
     /// The device.
     pub device: Device,
     /// Its memory.
-    pub room: memory::MemoryInfo,
+    pub memory: memory::MemoryInfo,
 }
 
 impl DeviceTarget {
     /// The target of a backend's device.
     pub fn of<B: Backend>(device: &B::Device) -> Self {
-        let device = Device::behind::<B>(device);
-        Self { device, room: memory::MemoryInfo::of(device) }
+        let device = Device::of_backend::<B>(device);
+        Self { device, memory: memory::MemoryInfo::of(device) }
     }
 }
 
@@ -163,7 +163,7 @@ impl Device {
 
     /// The device of a backend's device. An unknown backend counts as the CPU, because its panics
     /// are never out-of-memory errors.
-    pub(crate) fn behind<B: Backend>(device: &B::Device) -> Self {
+    pub(crate) fn of_backend<B: Backend>(device: &B::Device) -> Self {
         let device: &dyn Any = device;
         #[cfg(feature = "cuda")]
         if let Some(gpu) = device.downcast_ref::<burn_cuda::CudaDevice>() {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_device_behind_a_backend_is_found() {
-        let device = Device::behind::<burn_flex::Flex>(&burn_flex::FlexDevice);
+        let device = Device::of_backend::<burn_flex::Flex>(&burn_flex::FlexDevice);
         assert_eq!(device, Device::Cpu);
         assert!(!device.is_gpu() && Device::Cuda(0).is_gpu() && Device::Wgpu(0).is_gpu());
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use burn::tensor::DType;
 
-pub use family::{Family, FamilyError};
+pub use family::{BoxedFamilyError, FamilyError};
 pub use fault::GpuFault;
 pub use numbers::{counted, seconds, short, size};
 pub use problem::Problem;
@@ -248,7 +248,7 @@ pub enum Error {
     Checkpoint(Box<dyn std::error::Error + Send + Sync>),
     /// An error of a model family.
     #[error(transparent)]
-    Family(Family),
+    Family(BoxedFamilyError),
 }
 
 impl Error {

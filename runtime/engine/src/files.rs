@@ -18,6 +18,9 @@ use crate::{Action, Error};
 /// The longest wait for a program that writes to a pipe with a name.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The largest file that is read whole. The limit also stops the reading of `/dev/zero`.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// Opens a file to read it. A pipe with a name waits for a program that writes to it, but not for ever.
 ///
 /// # Errors
@@ -29,11 +32,18 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a whole file, as [`open`] opens it.
 ///
 /// # Errors
-/// The errors of [`open`] and of reading.
+/// The errors of [`open`] and of reading; [`io::ErrorKind::FileTooLarge`] for more than 1 GiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_within(path, MOST_BYTES)
+}
+
+fn read_within(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= most {
+        true => Ok(bytes),
+        false => Err(io::ErrorKind::FileTooLarge.into()),
+    }
 }
 
 fn open_within(path: &Path, patience: Duration) -> io::Result<File> {
@@ -327,6 +337,11 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "text").expect("written");
         assert_eq!(read(&file).expect("a text"), b"text");
+        assert_eq!(read_within(&file, 4).expect("a text"), b"text");
+        for path in [&*file, Path::new("/dev/zero")] {
+            let error = read_within(path, 3).expect_err("too large");
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        }
     }
 
     #[test]

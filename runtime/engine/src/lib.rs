@@ -9,7 +9,7 @@
 //! | module | content |
 //! |---|---|
 //! | `device` | the devices of this machine; the only place that turns a choice into a backend |
-//! | `networks`, `lent` | networks in memory, with one runner for every stage; their checkpoint |
+//! | `networks`, `shared_ref` | networks in memory, with one runner for every stage; their checkpoint |
 //! | `retry` | retry of a stage in f32 |
 //! | `progress` | progress events of a run, and its cancellation |
 //! | `sampling` | from logits to one token |
@@ -36,7 +36,6 @@ pub mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod host;
-mod lent;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
@@ -49,6 +48,7 @@ pub mod progress;
 pub mod retry;
 #[doc(hidden)]
 pub mod sampling;
+mod shared_ref;
 mod suggest;
 #[doc(hidden)]
 pub mod texts;
@@ -71,10 +71,10 @@ pub use device::{
     BackendWork, Device, DeviceTarget, Dtype, Engine,
     memory::{MemoryInfo, MemoryNeed},
 };
-pub use error::{Action, Error, Family, FamilyError, Notice};
+pub use error::{Action, BoxedFamilyError, Error, FamilyError, Notice};
 pub use files::{Existing, write_whole};
-pub use lent::Lent;
-pub use networks::{Network, NetworkCache, Residency};
-pub use progress::{AudioChunk, Event, Observe, Stage, Unit, Unobserved};
+pub use networks::{NetworkCache, NetworkSpec, Residency};
+pub use progress::{AudioChunk, CancelIf, Event, Observe, Stage, Unit, Unobserved};
+pub use shared_ref::SharedRef;
 pub use suggest::nearest;
 pub use tiling::Tiling;

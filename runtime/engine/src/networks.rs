@@ -7,8 +7,9 @@ use burn::{module::Module, tensor::DType};
 
 use crate::{
     Error,
+    allocator::KeepFreed,
     device::{DeviceTarget, dtype::of_others, memory::bytes_of_weights, recovery},
-    progress::{Event, Observe, Stage, Steps, WhileUnchanged, check},
+    progress::{Event, Observe, Stage, StageReporter, WhileUnchanged, check},
     retry,
     tiling::Tiling,
 };
@@ -19,14 +20,14 @@ pub enum Residency {
     /// Only while it is used: one network at a time.
     WhileUsed,
     /// Until another network is used: one at a time, but many runs share one load.
-    Last,
+    LastUsed,
     /// From the first use to the end.
     Kept,
 }
 
 /// A network. A model family defines its networks as constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct NetworkSpec {
     /// A noun phrase for messages, e.g. `the VAE`.
     pub name: &'static str,
     /// The stage that the network is loaded for.
@@ -59,7 +60,7 @@ impl WeightTypes {
 
 /// The state of one network.
 struct Slot {
-    network: Network,
+    network: NetworkSpec,
     dtype: DType,
     /// The number of parameters when it was last loaded; 0 before.
     parameters: u64,
@@ -99,7 +100,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     }
 
     /// Sets the float type of one network.
-    pub fn set_dtype(&mut self, network: Network, dtype: DType) {
+    pub fn set_dtype(&mut self, network: NetworkSpec, dtype: DType) {
         self.in_slot(network, |slot| slot.dtype = dtype);
     }
 
@@ -124,12 +125,12 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     }
 
     /// The device and type of a network when it is loaded.
-    pub fn place(&self, network: Network) -> Place<B> {
+    pub fn place(&self, network: NetworkSpec) -> Place<B> {
         let dtype = self.in_slot(network, |slot| slot.dtype);
         Place { device: self.place.device.clone(), dtype }
     }
 
-    fn in_slot<T>(&self, network: Network, work: impl FnOnce(&mut Slot) -> T) -> T {
+    fn in_slot<T>(&self, network: NetworkSpec, work: impl FnOnce(&mut Slot) -> T) -> T {
         let mut slots = self.slots.borrow_mut();
         let index = slots.iter().position(|slot| slot.network == network).unwrap_or_else(|| {
             let dtype = network.types.of(self.place.dtype);
@@ -145,18 +146,22 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     /// [`Error::Checkpoint`] with the error of `read`.
     pub fn load<T: Module<B> + 'static>(
         &self,
-        network: Network,
+        network: NetworkSpec,
         read: impl FnOnce(&Place<B>) -> Result<T, CheckpointError>,
     ) -> Result<Rc<T>, Error> {
         let kept = self.in_slot(network, |slot| slot.kept.clone());
         if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
             return Ok(kept);
         }
-        if self.residency == Residency::Last {
+        if self.residency == Residency::LastUsed {
             self.slots.borrow_mut().iter_mut().for_each(|slot| slot.kept = None);
             self.free();
         }
-        let loaded = Rc::new(read(&self.place(network)).map_err(Error::Checkpoint)?);
+        let loaded = {
+            // A weight is often read, converted and packed: three tensors of its size.
+            let _kept = KeepFreed::new();
+            Rc::new(read(&self.place(network)).map_err(Error::Checkpoint)?)
+        };
         self.in_slot(network, |slot| {
             slot.parameters = loaded.num_params() as u64;
             if self.residency != Residency::WhileUsed {
@@ -170,7 +175,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     /// work in f32 if its result is not finite in a narrow type (the network then stays in f32),
     /// and sends the events except [`Event::Advanced`].
     ///
-    /// The [`Steps`] that `work` gets also cancel it if a file of the networks changes. `work` must
+    /// The [`StageReporter`] that `work` gets also cancel it if a file of the networks changes. `work` must
     /// load the network itself, drop it, and read its results: only then it is certain that the
     /// device did not fail.
     ///
@@ -180,9 +185,9 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     pub fn stage<T>(
         &self,
         stage: Stage,
-        network: Network,
+        network: NetworkSpec,
         observe: &dyn Observe,
-        mut work: impl FnMut(&Steps<'_>) -> Result<T, Error>,
+        mut work: impl FnMut(&StageReporter<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         check(observe)?;
         let start = Instant::now();
@@ -207,7 +212,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
             let is_unchanged = &|| (self.is_unchanged)().is_ok();
             let observe = &WhileUnchanged { observe, is_unchanged };
             observe.event(Event::Loading(stage));
-            let made = self.catch(stage, || work(&Steps { stage, observe }));
+            let made = self.catch(stage, || work(&StageReporter { stage, observe }));
             // Check this first: a changed file may be the reason of a cancellation or of NaN
             // values.
             (self.is_unchanged)().map_err(Error::Checkpoint)?;
@@ -237,7 +242,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
         &self,
         frames: usize,
         tiling: Tiling,
-        steps: &Steps<'_>,
+        steps: &StageReporter<'_>,
         work: impl FnMut(Tiling) -> Result<T, Error>,
     ) -> Result<T, Error> {
         recovery::in_tiles(self.target.device, frames, tiling, steps, || self.free(), work)

@@ -1,7 +1,7 @@
 //! Memory of this process.
 
 /// Returns the current resident memory, if the system reports it.
-pub fn held() -> Option<u64> {
+pub fn resident() -> Option<u64> {
     status("VmRSS:")
 }
 

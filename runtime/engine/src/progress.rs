@@ -93,7 +93,7 @@ pub struct AudioChunk<'a> {
     pub channels: &'a [Vec<f32>],
 }
 
-/// Observer of a run.
+/// Observer of a run. A function that takes the events is one too.
 pub trait Observe {
     /// Called for every event, in order.
     fn event(&self, event: Event);
@@ -121,22 +121,40 @@ impl Observe for Unobserved {
     fn event(&self, _event: Event) {}
 }
 
+impl<F: Fn(Event)> Observe for F {
+    fn event(&self, event: Event) {
+        self(event);
+    }
+}
+
+/// An observer that ignores all events, and cancels the run once its function returns true.
+#[derive(Debug, Clone, Copy)]
+pub struct CancelIf<F>(pub F);
+
+impl<F: Fn() -> bool> Observe for CancelIf<F> {
+    fn event(&self, _event: Event) {}
+
+    fn cancelled(&self) -> bool {
+        (self.0)()
+    }
+}
+
 /// The progress of one stage.
 #[derive(Clone, Copy)]
-pub struct Steps<'a> {
+pub struct StageReporter<'a> {
     /// The stage.
     pub stage: Stage,
     /// The observer.
     pub observe: &'a dyn Observe,
 }
 
-impl std::fmt::Debug for Steps<'_> {
+impl std::fmt::Debug for StageReporter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Steps").field("stage", &self.stage).finish_non_exhaustive()
+        f.debug_struct("StageReporter").field("stage", &self.stage).finish_non_exhaustive()
     }
 }
 
-impl Steps<'_> {
+impl StageReporter<'_> {
     /// Sends [`Event::Advanced`].
     pub fn advanced(&self, done: usize, total: usize) {
         self.observe.event(Event::Advanced { stage: self.stage, done, total });

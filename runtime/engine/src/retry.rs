@@ -57,7 +57,7 @@ pub fn check_room(
     others: u64,
     target: &DeviceTarget,
 ) -> Result<(), Error> {
-    let Some(free) = target.room.free else { return Ok(()) };
+    let Some(free) = target.memory.free else { return Ok(()) };
     let needed = others + parameters * bytes_of(DType::F32);
     if needed <= usable(free) {
         return Ok(());
@@ -82,8 +82,8 @@ mod tests {
     #[test]
     fn what_is_known_not_to_fit_in_f32_is_refused_before_it_is_read() {
         let check = |free| {
-            let room = MemoryInfo { free, ..MemoryInfo::default() };
-            let target = DeviceTarget { device: Device::Cuda(0), room };
+            let memory = MemoryInfo { free, ..MemoryInfo::default() };
+            let target = DeviceTarget { device: Device::Cuda(0), memory };
             check_room("the diffusion transformer", DType::F16, 2_000_000_000, 500_000_000, &target)
         };
         assert!(check(None).is_ok());

@@ -10,7 +10,7 @@ mod twister;
 
 pub use draws::{Draws, uniform53};
 pub use filters::{guide, keep_top_k, keep_top_p, penalise};
-pub use scores::{ScoreError, Scores, Tokens};
+pub use scores::{ScoreError, Scores, TokenMap};
 
 /// Sampling settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,12 +69,12 @@ impl Sampler {
             .ok_or(ScoreError::Infinite { token: best })?;
         let runner = |(index, &speed): (usize, &f32)| (scores.token(index), speed);
         let drawn = match scores.tokens {
-            Tokens::CodesAndEnd { end, first_code } if end > first_code => {
+            TokenMap::CodesAndEnd { end, first_code } if end > first_code => {
                 let (end, codes) = probabilities.split_at(1);
                 let codes = codes.iter().zip(first_code..).map(|(&speed, token)| (token, speed));
                 draws.race(codes.chain(end.iter().map(|&speed| (scores.token(0), speed))))
             }
-            Tokens::All | Tokens::CodesAndEnd { .. } => {
+            TokenMap::All | TokenMap::CodesAndEnd { .. } => {
                 draws.race(probabilities.iter().enumerate().map(runner))
             }
         };

@@ -81,7 +81,7 @@ impl BackendWork for Make<'_> {
         let (plan, more) = Plan::resolve(&composed.request, &info)?;
         notices.extend(more);
         notices.iter().for_each(|notice| println!("note: {notice}"));
-        generate(&plan, &Networks::new(model, place, Residency::Last), &watcher)
+        generate(&plan, &Networks::new(model, place, Residency::LastUsed), &watcher)
     }
 }
 // ANCHOR_END: work

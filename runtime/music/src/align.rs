@@ -23,7 +23,7 @@ pub use times::Line;
 
 /// Attention between each token and each frame, `[tokens, frames]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Map {
+pub struct AttentionMap {
     /// Number of rows.
     pub tokens: usize,
     /// Number of columns.
@@ -53,7 +53,7 @@ impl Matrix {
     ///
     /// # Panics
     /// If there is no map.
-    pub fn mean(maps: &[Map]) -> Self {
+    pub fn mean(maps: &[AttentionMap]) -> Self {
         let (rows, columns) = (maps[0].tokens, maps[0].frames);
         let mut values = vec![0.0; rows * columns];
         for map in maps {
@@ -72,7 +72,7 @@ pub(crate) mod expected {
 
     use serde_json::Value;
 
-    use super::{Map, Matrix};
+    use super::{AttentionMap, Matrix};
 
     /// Reads the cases of one algorithm.
     pub(crate) fn cases(name: &str) -> Vec<Value> {
@@ -95,11 +95,11 @@ pub(crate) mod expected {
     }
 
     /// Reads the maps of several heads, or one map.
-    pub(crate) fn maps(case: &Value) -> Vec<Map> {
+    pub(crate) fn maps(case: &Value) -> Vec<AttentionMap> {
         let shape = wholes(&case["shape"]);
         let [tokens, frames] = [shape[shape.len() - 2], shape[shape.len() - 1]];
         let values: Vec<f32> = floats(&case["in"]).into_iter().map(|x| x as f32).collect();
-        let map = |values: &[f32]| Map { tokens, frames, values: values.to_vec() };
+        let map = |values: &[f32]| AttentionMap { tokens, frames, values: values.to_vec() };
         values.chunks(tokens * frames).map(map).collect()
     }
 

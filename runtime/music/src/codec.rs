@@ -115,7 +115,7 @@ pub(crate) fn sounds_of<B: Backend>(
         let parameters = decoder.num_params() as u64;
         let need = |tiling| crate::memory::vae(config, parameters, batch, frames, tiling, widths);
         let of_memory =
-            || memory::tiling(Tiling::default(), frames, &networks.target().room, 0, need);
+            || memory::tiling(Tiling::default(), frames, &networks.target().memory, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {
             let sound = vae::decode(&decoder, latents.clone(), hop, tiling, steps.observe)?;

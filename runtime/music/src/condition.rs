@@ -10,14 +10,14 @@ use acestep_engine::{
 };
 use acestep_model::{
     Backend,
-    acestep::{ConditionInputs, Packed},
+    acestep::{ConditionInputs, Padded},
 };
 use burn::tensor::Tensor;
 
 use crate::{
     networks::{CONDITIONER, Networks, TEXT_ENCODER},
     source, stage,
-    text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
+    text::{CAPTION_TOKENS, LYRIC_TOKENS, TokenBatch},
 };
 
 /// Texts of one song, as input of the networks.
@@ -36,9 +36,9 @@ pub struct Prompt {
 #[derive(Debug, Clone)]
 pub struct Conditions<B: Backend> {
     /// The main condition, `[B, L, encoder width]`.
-    pub first: Packed<B>,
+    pub first: Padded<B>,
     /// The condition with the plain caption, if every prompt has one.
-    pub later: Option<Packed<B>>,
+    pub later: Option<Padded<B>>,
     /// The unconditional embedding of guidance, `[1, 1, encoder width]`.
     pub null: Tensor<B, 3>,
 }
@@ -98,7 +98,7 @@ pub fn encode_condition<B: Backend>(
     networks.stage(stage::CONDITION, CONDITIONER, observe, |steps| {
         let conditioner = networks.conditioner()?;
         steps.advanced(0, 1);
-        let condition = |text: &Packed<B>| {
+        let condition = |text: &Padded<B>| {
             conditioner.forward(ConditionInputs {
                 text: text.clone(),
                 lyrics: lyrics.clone(),
@@ -120,7 +120,7 @@ pub fn encode_condition<B: Backend>(
 }
 
 /// Returns an error unless all of a stage's output is finite.
-fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error> {
+fn finite<B: Backend>(stage: &str, given: Padded<B>) -> Result<Padded<B>, Error> {
     require_finite(stage, &to_host(given.hidden.clone()))?;
     Ok(given)
 }
@@ -128,9 +128,9 @@ fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error>
 /// Texts after the text encoder.
 #[derive(Debug, Clone)]
 pub struct TextStates<B: Backend> {
-    caption: Packed<B>,
-    plain: Option<Packed<B>>,
-    lyrics: Packed<B>,
+    caption: Padded<B>,
+    plain: Option<Padded<B>>,
+    lyrics: Padded<B>,
 }
 
 /// First half of [`encode`]: runs prompts through the text encoder.
@@ -148,14 +148,14 @@ pub fn encode_text<B: Backend>(
     let plain: Option<Vec<&str>> =
         prompts.iter().map(|prompt| prompt.plain_caption.as_deref()).collect();
 
-    let captions = Tokens::new(networks, &captions, CAPTION_TOKENS)?;
-    let lyrics = Tokens::new(networks, &lyrics, LYRIC_TOKENS)?;
+    let captions = TokenBatch::new(networks, &captions, CAPTION_TOKENS)?;
+    let lyrics = TokenBatch::new(networks, &lyrics, LYRIC_TOKENS)?;
     let plain = match plain {
         Some(texts) => {
-            let own = Tokens::new(networks, &texts, CAPTION_TOKENS)?;
+            let own = TokenBatch::new(networks, &texts, CAPTION_TOKENS)?;
             // Upstream truncates or pads this prompt to the length of the other.
             let ids = own.rows_without_padding();
-            Some(Tokens::fitted(ids, captions.length(), networks.pad_token_id()?))
+            Some(TokenBatch::fitted(ids, captions.length(), networks.pad_token_id()?))
         }
         None => None,
     };

@@ -27,7 +27,7 @@ use acestep_model::{Backend, NoTap, Tap, acestep::Dit};
 use burn::tensor::Tensor;
 use guidance::{Guidance, Role};
 use latents::noised;
-use region::Region;
+use region::RepaintRegion;
 use solver::{History, Solver, dpm3m, euler, heun, sde, stork4};
 use velocity::Velocity;
 
@@ -66,24 +66,24 @@ pub struct Steering<B: Backend> {
 
 /// Start of sampling: noise, an optional source, and the region to repaint.
 #[derive(Debug, Clone)]
-pub struct Start<B: Backend> {
+pub struct SamplingStart<B: Backend> {
     /// The initial noise, `[B, T, C]`.
     pub noise: Tensor<B, 3>,
     /// Latents to be noised to the time of the first step, `[B, T, C]`; see
     /// [`Schedule::keeping`](schedule::Schedule::keeping). `None` starts from pure noise.
     pub source: Option<Tensor<B, 3>>,
     /// The region to generate; `None` = everything.
-    pub region: Option<Region<B>>,
+    pub region: Option<RepaintRegion<B>>,
 }
 
-impl<B: Backend> From<Tensor<B, 3>> for Start<B> {
+impl<B: Backend> From<Tensor<B, 3>> for SamplingStart<B> {
     /// Starts from noise alone.
     fn from(noise: Tensor<B, 3>) -> Self {
         Self { noise, source: None, region: None }
     }
 }
 
-impl<B: Backend> Start<B> {
+impl<B: Backend> SamplingStart<B> {
     /// Returns `x` of the first step, which is at time `t`: `[B, T, C]`.
     fn latents(&self, t: f32) -> Tensor<B, 3> {
         match &self.source {
@@ -102,7 +102,7 @@ impl<B: Backend> Start<B> {
 pub fn sample<B: Backend>(
     dit: &Dit<B>,
     tracks: &Tracks<B>,
-    start: Start<B>,
+    start: SamplingStart<B>,
     sampling: &Sampling,
     step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,
@@ -118,7 +118,7 @@ pub fn sample<B: Backend>(
 pub fn sample_tapped<B: Backend>(
     dit: &Dit<B>,
     tracks: &Tracks<B>,
-    start: Start<B>,
+    start: SamplingStart<B>,
     sampling: &Sampling,
     mut step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,

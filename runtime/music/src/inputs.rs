@@ -15,7 +15,7 @@ use crate::{
     flow::solver::Solver,
     latents,
     networks::Networks,
-    pipeline::{self, PlanRun, Prepared},
+    pipeline::{self, PlanRun, SamplingInputs},
     sounds::{Sound, Sounds},
     stage,
 };
@@ -148,10 +148,11 @@ impl Inputs {
         inputs: &[&Self],
         runs: &[PlanRun<'_>],
         networks: &Networks<'_, B>,
-    ) -> Vec<Result<Prepared<B>, Error>> {
+    ) -> Vec<Result<SamplingInputs<B>, Error>> {
         let prepared = match (inputs, runs) {
             ([Self { conditioning: Some((folder, conditioning)), .. }], [PlanRun { plan, .. }]) => {
-                let prepared = Prepared::from_conditioning(conditioning.clone(), plan, networks);
+                let prepared =
+                    SamplingInputs::from_conditioning(conditioning.clone(), plan, networks);
                 vec![prepared.map_err(|error| match error {
                     // A mismatch is an error of the files, not a conflict of settings.
                     Error::Conflict(why) => {
@@ -162,7 +163,7 @@ impl Inputs {
             }
             _ => pipeline::prepare_all(runs, networks),
         };
-        let with_noise = |(inputs, prepared): (&&Self, Result<Prepared<B>, Error>)| {
+        let with_noise = |(inputs, prepared): (&&Self, Result<SamplingInputs<B>, Error>)| {
             let mut prepared = prepared?;
             if let Some((_, Array3 { shape, data })) = &inputs.noise {
                 let data = TensorData::new(data.clone(), *shape);
@@ -185,6 +186,7 @@ fn read_sounds(
     // A source that the task does not use is not read; a notice says so.
     request.source.task()?;
     let source = &request.source;
+    source.check_references()?;
     let follows = request.follows_source() && !source.has_codes();
     let mut sounds = Sounds::default();
     match (&source.src_audio, &source.src_latents) {
@@ -193,7 +195,7 @@ fn read_sounds(
             return Err(Error::Conflict(why.into()));
         }
         (Some(path), None) if follows => {
-            let audio = listen(path, model, notices)?;
+            let audio = listen(path, model, notices, observe)?;
             let sound = Sound::from_audio(&audio, model, observe);
             sounds.source = Some(sound.map_err(|error| unusable(path, "source", error))?);
         }
@@ -208,7 +210,7 @@ fn read_sounds(
         }
     }
     for path in source.reference_audio.iter().flatten() {
-        let reference = Sound::reference(&listen(path, model, notices)?, model, observe);
+        let reference = Sound::reference(&listen(path, model, notices, observe)?, model, observe);
         sounds.references.push(reference.map_err(|error| unusable(path, "reference", error))?);
     }
     for path in source.ref_latents.iter().flatten() {
@@ -219,9 +221,14 @@ fn read_sounds(
     Ok(sounds)
 }
 
-fn listen(path: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Audio, Error> {
+fn listen(
+    path: &str,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+    observe: &dyn Observe,
+) -> Result<Audio, Error> {
     let frame = model.hop as f64 / f64::from(model.sample_rate);
-    let (audio, more) = read::song(Path::new(path), frame, model.sample_rate)?;
+    let (audio, more) = read::song(Path::new(path), frame, model.sample_rate, observe)?;
     notices.extend(more);
     Ok(audio)
 }

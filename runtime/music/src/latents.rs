@@ -38,6 +38,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use crate::{
     SongError,
     exchange::{Array3, floats, foreign},
+    named::named,
 };
 
 /// Values per frame; the same for every released VAE.
@@ -52,34 +53,23 @@ const MOST_BYTES: u64 = 1 << 28;
 /// Maximum magnitude of a latent; real songs stay within some tens.
 const MOST_VALUE: f32 = 1e4;
 
-/// A file format of latents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// Our own: named and typed.
-    #[default]
-    Safetensors,
-    /// acestep.cpp's `.vae`: raw values.
-    Vae,
-    /// acestep.cpp's `.nac8`: int8.
-    Nac8,
-    /// acestep.cpp's `.nac4`: int4.
-    Nac4,
+named! {
+    /// A file format of latents; its name is also the usual extension.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum LatentsFormat {
+        /// Our own: named and typed.
+        #[default]
+        Safetensors = "safetensors",
+        /// acestep.cpp's `.vae`: raw values.
+        Vae = "vae",
+        /// acestep.cpp's `.nac8`: int8.
+        Nac8 = "nac8",
+        /// acestep.cpp's `.nac4`: int4.
+        Nac4 = "nac4",
+    }
 }
 
-impl Format {
-    /// All formats.
-    pub const ALL: [Self; 4] = [Self::Safetensors, Self::Vae, Self::Nac8, Self::Nac4];
-
-    /// Returns the name, which is also the usual extension.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Safetensors => "safetensors",
-            Self::Vae => "vae",
-            Self::Nac8 => "nac8",
-            Self::Nac4 => "nac4",
-        }
-    }
-
+impl LatentsFormat {
     /// Returns the format of `path`'s extension.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
@@ -87,13 +77,13 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for LatentsFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for LatentsFormat {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -107,7 +97,7 @@ impl FromStr for Format {
     }
 }
 
-/// Reads a file of latents in any [`Format`], detected by content: `[1, T, channels]`.
+/// Reads a file of latents in any [`LatentsFormat`], detected by content: `[1, T, channels]`.
 ///
 /// `channels` is the model's VAE width, [`CHANNELS`] in the released ones; only a `.safetensors`
 /// states it itself.
@@ -135,13 +125,13 @@ pub fn read(path: &Path, channels: usize) -> Result<Array3, Error> {
 ///
 /// # Errors
 /// A description of the problem, as the end of a sentence.
-pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), String> {
+pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, LatentsFormat), String> {
     let (data, format) = if let Some(data) = nac::read(bytes, channels, nac::EIGHT)? {
-        (data, Format::Nac8)
+        (data, LatentsFormat::Nac8)
     } else if let Some(data) = nac::read(bytes, channels, nac::FOUR)? {
-        (data, Format::Nac4)
+        (data, LatentsFormat::Nac4)
     } else if is_safetensors(bytes) {
-        (from_safetensors(bytes, channels)?, Format::Safetensors)
+        (from_safetensors(bytes, channels)?, LatentsFormat::Safetensors)
     } else {
         if let Some(what) = foreign(bytes) {
             return Err(format!("it is {what}"));
@@ -159,7 +149,7 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
         if let Some(i) = values.iter().position(|x| x.is_nan() || x.abs() > MOST_VALUE) {
             return Err(format!("value {i} is {:.1e}: these are no latents", values[i]));
         }
-        (values, Format::Vae)
+        (values, LatentsFormat::Vae)
     };
     if data.is_empty() {
         return Err("there is no frame in it".into());
@@ -177,7 +167,7 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
 pub fn save(
     path: &Path,
     latents: &Array3,
-    format: Format,
+    format: LatentsFormat,
     frames_per_second: f64,
     existing: Existing,
 ) -> Result<(), Error> {
@@ -192,22 +182,26 @@ pub fn save(
 /// [`Error::NotFinite`].
 pub fn to_bytes(
     latents: &Array3,
-    format: Format,
+    format: LatentsFormat,
     frames_per_second: f64,
 ) -> Result<Vec<u8>, Error> {
     let [1, frames, channels] = latents.shape else {
         return Err(Error::Conflict(format!("latents of {:?} are not one song's", latents.shape)));
     };
     // Two int4 values share a byte.
-    if format == Format::Nac4 && !channels.is_multiple_of(2) {
+    if format == LatentsFormat::Nac4 && !channels.is_multiple_of(2) {
         return Err(Error::Conflict(format!("nac4 holds no frames of {channels} numbers")));
     }
     acestep_engine::audio::loudness::require_finite("the VAE", &latents.data)?;
     match format {
-        Format::Vae => Ok(latents.to_bytes()),
-        Format::Nac8 => nac::write(&latents.data, channels, nac::EIGHT).map_err(Error::Conflict),
-        Format::Nac4 => nac::write(&latents.data, channels, nac::FOUR).map_err(Error::Conflict),
-        Format::Safetensors => {
+        LatentsFormat::Vae => Ok(latents.to_bytes()),
+        LatentsFormat::Nac8 => {
+            nac::write(&latents.data, channels, nac::EIGHT).map_err(Error::Conflict)
+        }
+        LatentsFormat::Nac4 => {
+            nac::write(&latents.data, channels, nac::FOUR).map_err(Error::Conflict)
+        }
+        LatentsFormat::Safetensors => {
             let bytes = latents.to_bytes();
             let metadata = HashMap::from([
                 ("format".to_owned(), "acestep latents".to_owned()),

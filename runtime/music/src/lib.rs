@@ -15,7 +15,7 @@
 //! request.words.caption = Some("a calm piano melody".to_owned());
 //! request.words.duration = Some(1.0);
 //! let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::LastUsed);
 //! for song in generate(&plan, &parts, &Unobserved)? {
 //!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
 //! }
@@ -50,7 +50,7 @@
 //! # request.words.caption = Some("rain".to_owned());
 //! # request.words.duration = Some(1.0);
 //! # let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! # let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! # let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::LastUsed);
 //! let stopped = generate(&plan, &parts, &Watcher);
 //! assert!(matches!(stopped, Err(Error::Cancelled)));
 //! # Ok(())
@@ -112,6 +112,7 @@ pub mod lm;
 pub mod lyrics;
 mod memory;
 mod model_info;
+mod named;
 #[doc(hidden)]
 pub mod needs;
 #[doc(hidden)]
@@ -152,12 +153,12 @@ pub use flow::{noise::NoiseSource, schedule::Schedule, solver::Solver};
 pub use lm::{
     compose::{Composed, Understood, compose},
     metadata::Metadata,
-    settings::Settings,
+    settings::LmSettings,
 };
 pub use model_info::ModelInfo;
 pub use networks::{Network, Networks};
 pub use pipeline::{
-    PlanRun, Prepared, Rendered, Song, generate, generate_all, prepare, prepare_all, render,
+    PlanRun, Rendered, SamplingInputs, Song, generate, generate_all, prepare, prepare_all, render,
     render_and_align,
 };
 pub use plan::{Plan, Task};

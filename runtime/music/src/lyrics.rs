@@ -15,7 +15,7 @@ pub fn is_sung(lyrics: &str) -> bool {
 
 /// Removes the time stamps and metadata of an LRC file, and control characters, from lyrics.
 /// Returns the lyrics with notices about removals.
-pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
+pub fn cleaned(lyrics: &str) -> (String, Vec<Notice>) {
     let mut notices = Vec::new();
     let mut text: String =
         lyrics.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect();
@@ -83,20 +83,20 @@ mod tests {
     #[test]
     fn times_of_lrc_are_not_sung() {
         let lrc = "[ar:Someone]\n[offset:+20]\n[Verse 1]\n[00:12.30][01:02.00] la la\n[00:15]<00:15.1> lo <00:16.0>lu\n\n[02:00.123]\n";
-        let (text, notices) = sung(lrc);
+        let (text, notices) = cleaned(lrc);
         assert_eq!(text, "[Verse 1]\nla la\nlo lu\n\n\n");
         assert!(notices[0].0.starts_with("the lyrics' time stamps are left out"));
         // Sections, numbers and symbols of a song without time stamps.
         for plain in
             ["[Verse]\n1:23 is the time, a < b\n", "[ar: no]\n[1:2:3:4]\n", "[00:1x]\n", ""]
         {
-            assert_eq!(sung(plain), (plain.to_owned(), vec![]), "{plain}");
+            assert_eq!(cleaned(plain), (plain.to_owned(), vec![]), "{plain}");
         }
     }
 
     #[test]
     fn control_characters_are_said_and_left_out() {
-        let (text, notices) = sung("la\0 la\u{7}\tlo\n");
+        let (text, notices) = cleaned("la\0 la\u{7}\tlo\n");
         assert_eq!(text, "la la\tlo\n");
         assert_eq!(notices.len(), 1);
     }

@@ -10,7 +10,7 @@ use acestep_model::{Configs, acestep::Network, qwen3};
 use crate::{
     Plan,
     align::{Extras, attention_maps},
-    lm::settings::Settings,
+    lm::settings::LmSettings,
     memory::{
         self, alignment, conditioner, diffusion, language_model, text_encoder, vae, vae_encoder,
     },
@@ -90,7 +90,7 @@ impl<'a> ModelSizes<'a> {
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
-    pub fn listening(&self, frames: usize) -> Result<Vec<MemoryNeed>, Error> {
+    pub fn tokenization(&self, frames: usize) -> Result<Vec<MemoryNeed>, Error> {
         Ok(vec![self.encoder(frames)?, self.codec(self.at_once(frames))?])
     }
 
@@ -181,7 +181,7 @@ pub fn prompt_tokens(words: usize) -> usize {
 pub fn composition(
     config: &qwen3::Config,
     parameters: u64,
-    settings: &Settings,
+    settings: &LmSettings,
     prompt: usize,
     seconds: Option<f64>,
     writes_codes: bool,
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn listening_needs_the_encoder_of_the_vae_and_the_codec() {
         let folder = tiny();
-        let needs = sizes(&folder).listening(10_000).expect("built in");
+        let needs = sizes(&folder).tokenization(10_000).expect("built in");
         let stages: Vec<_> = needs.iter().map(|need| need.stage).collect();
         assert_eq!(stages, [stage::VAE_ENCODER, stage::CODES]);
         let room = MemoryInfo { free: Some(1000), ..MemoryInfo::default() };

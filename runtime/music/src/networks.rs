@@ -3,8 +3,8 @@
 use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
-    DeviceTarget, Error, Lent, Residency, Stage,
-    networks::{Network as Spec, NetworkCache, WeightTypes},
+    DeviceTarget, Error, Residency, SharedRef, Stage,
+    networks::{NetworkCache, NetworkSpec, WeightTypes},
 };
 pub use acestep_model::acestep::Network;
 use acestep_model::{
@@ -17,25 +17,25 @@ use burn::tensor::{DType, Tensor};
 use crate::stage;
 
 /// Prompts to hidden states.
-pub const TEXT_ENCODER: Spec = spec(Network::TextEncoder);
+pub const TEXT_ENCODER: NetworkSpec = spec(Network::TextEncoder);
 /// Encoders of text, lyrics and timbre.
-pub const CONDITIONER: Spec = spec(Network::Conditioner);
+pub const CONDITIONER: NetworkSpec = spec(Network::Conditioner);
 /// Latents to audio codes and back.
-pub const AUDIO_CODEC: Spec = spec(Network::AudioCodec);
+pub const AUDIO_CODEC: NetworkSpec = spec(Network::AudioCodec);
 /// Noise to latents.
-pub const DIT: Spec = spec(Network::Dit);
+pub const DIT: NetworkSpec = spec(Network::Dit);
 /// Latents to sound.
-pub const VAE_DECODER: Spec = spec(Network::VaeDecoder);
+pub const VAE_DECODER: NetworkSpec = spec(Network::VaeDecoder);
 /// Sound to latents.
-pub const VAE_ENCODER: Spec = spec(Network::VaeEncoder);
+pub const VAE_ENCODER: NetworkSpec = spec(Network::VaeEncoder);
 
 /// Describes a network to the engine.
-const fn spec(network: Network) -> Spec {
+const fn spec(network: Network) -> NetworkSpec {
     let types = match network {
         Network::Dit | Network::LanguageModel => WeightTypes::All,
         _ => WeightTypes::Floats,
     };
-    Spec { name: network.with_article(), stage: stage_of(network), types }
+    NetworkSpec { name: network.with_article(), stage: stage_of(network), types }
 }
 
 /// Returns the stage that a network is loaded for.
@@ -57,7 +57,7 @@ const fn stage_of(network: Network) -> Stage {
 /// only one is in memory at a time, unless they are [`Residency::Kept`]. Stages run through the
 /// [`NetworkCache`] to which this dereferences.
 pub struct Networks<'a, B: Backend> {
-    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
+    checkpoint: SharedRef<'a, dyn Checkpoint<B> + 'a>,
     cache: NetworkCache<'a, B>,
 }
 
@@ -79,12 +79,12 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// All networks in `place`; those that do not take int8 have the type of
     /// [`of_others`](acestep_engine::device::dtype::of_others). Nothing is loaded yet.
     pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>, residency: Residency) -> Self {
-        Self::of(Lent::Borrowed(checkpoint), place, residency)
+        Self::of(SharedRef::Borrowed(checkpoint), place, residency)
     }
 
     /// As [`Self::new`], with a checkpoint that the networks share.
     pub fn of(
-        checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
+        checkpoint: SharedRef<'a, dyn Checkpoint<B> + 'a>,
         place: Place<B>,
         residency: Residency,
     ) -> Self {

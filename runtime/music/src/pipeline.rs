@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use many::{PlanRun, generate_all};
-pub use prepare::{Edited, Prepared, prepare, prepare_all};
+pub use prepare::{Edited, SamplingInputs, prepare, prepare_all};
 
 /// A finished song and the seed that reproduces it.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +70,7 @@ pub fn generate<B: Backend>(
 pub fn render<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
-    prepared: Prepared<B>,
+    prepared: SamplingInputs<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
     render_and_align(plan, Extras::default(), networks, prepared, observe)?.all_songs()
@@ -105,7 +105,7 @@ pub fn render_and_align<B: Backend>(
     plan: &Plan,
     extras: Extras,
     networks: &Networks<'_, B>,
-    prepared: Prepared<B>,
+    prepared: SamplingInputs<B>,
     observe: &dyn Observe,
 ) -> Result<Rendered, Error> {
     let followed = prepared.tracks.first.clone();
@@ -155,10 +155,10 @@ pub fn decode_songs<B: Backend>(
 pub fn denoise<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
-    prepared: Prepared<B>,
+    prepared: SamplingInputs<B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
-    let Prepared { tracks, start: from, edited } = prepared;
+    let SamplingInputs { tracks, start: from, edited } = prepared;
     let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.source.step_noise(seed, step, frames, channels);

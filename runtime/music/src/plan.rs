@@ -295,7 +295,7 @@ impl Plan {
 
     /// Returns the number of output samples per channel: [`Self::samples`], plus the kept rest of
     /// the source after its last whole frame.
-    pub fn heard_samples(&self) -> usize {
+    pub fn output_samples(&self) -> usize {
         match self.seam() {
             Some((seam, source)) => {
                 let end = seam.source_start + source.samples();
@@ -306,8 +306,8 @@ impl Plan {
     }
 
     /// Returns the audible seconds of each song.
-    pub fn heard_seconds(&self) -> f64 {
-        self.heard_samples() as f64 / f64::from(self.length.sample_rate)
+    pub fn output_seconds(&self) -> f64 {
+        self.output_samples() as f64 / f64::from(self.length.sample_rate)
     }
 
     /// Returns the number of songs.

@@ -96,13 +96,14 @@ fn lengthened(audio: &Audio, added: Added) -> Audio {
 // ANCHOR: silenced
 pub fn silenced<B: Backend>(
     target: Tensor<B, 3>,
-    anew: &Range<usize>,
+    generated: &Range<usize>,
     stored_silence: &Tensor<B, 3>,
 ) -> Tensor<B, 3> {
     // Silence of the same frames, because its first frames differ from later ones.
-    let silence = silence(stored_silence, anew.end).narrow(1, anew.start, anew.len());
+    let silence =
+        silence(stored_silence, generated.end).narrow(1, generated.start, generated.len());
     let [batch, _, channels] = target.dims();
-    target.slice_assign([0..batch, anew.clone(), 0..channels], silence)
+    target.slice_assign([0..batch, generated.clone(), 0..channels], silence)
 }
 // ANCHOR_END: silenced
 
@@ -140,8 +141,8 @@ pub fn padded<B: Backend>(
 
 /// Returns the mask of the region to generate, one value per frame.
 // ANCHOR: mask
-pub fn mask(anew: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f32> {
-    let inside = |frame| anew.is_none_or(|anew| anew.contains(&frame));
+pub fn mask(generated: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f32> {
+    let inside = |frame| generated.is_none_or(|generated| generated.contains(&frame));
     let value = |frame| match mode {
         MaskMode::Explicit => f32::from(u8::from(inside(frame))),
         MaskMode::Ones => 1.0,
@@ -200,11 +201,11 @@ mod tests {
 
     #[test]
     fn a_mask_is_one_where_music_is_made() {
-        let anew = 1..3;
-        assert_eq!(mask(Some(&anew), MaskMode::Explicit, 4), [0., 1., 1., 0.]);
+        let generated = 1..3;
+        assert_eq!(mask(Some(&generated), MaskMode::Explicit, 4), [0., 1., 1., 0.]);
         assert_eq!(mask(None, MaskMode::Explicit, 2), [1., 1.]);
-        assert_eq!(mask(Some(&anew), MaskMode::Ones, 2), [1., 1.]);
-        assert_eq!(mask(Some(&anew), MaskMode::Twos, 2), [2., 2.]);
+        assert_eq!(mask(Some(&generated), MaskMode::Ones, 2), [1., 1.]);
+        assert_eq!(mask(Some(&generated), MaskMode::Twos, 2), [2., 2.]);
         let context = context(frames(&[5.0, 6.0]), &[0.0, 1.0]);
         assert_eq!(values(context), [5., 0., 6., 1.]);
     }

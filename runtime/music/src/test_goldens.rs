@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use acestep_model::Tokenizer;
 
-use crate::lm::sample::{Scores, Tokens};
+use crate::lm::sample::{Scores, TokenMap};
 
 pub(crate) fn path(relative: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens")).join(relative)
@@ -41,7 +41,7 @@ pub(crate) fn hashed_scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
         x ^= x >> 15;
         (x >> 8) as f32 / (1 << 20) as f32 - 8.0
     };
-    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: Tokens::All }
+    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: TokenMap::All }
 }
 
 /// A plain `tokenizer.json`: nothing is appended, special tokens are decoded as text.

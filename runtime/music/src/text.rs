@@ -5,7 +5,7 @@
 //! Source: upstream `handler.py`, `infer_text_embeddings` and `infer_lyric_embeddings`.
 
 use acestep_engine::Error;
-use acestep_model::{Backend, acestep::Packed, qwen3};
+use acestep_model::{Backend, acestep::Padded, qwen3};
 use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::networks::Networks;
@@ -18,14 +18,14 @@ pub const LYRIC_TOKENS: usize = 2048;
 
 /// A batch of token ids, padded on the right to the longest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenBatch {
     /// One row per text, all of equal length.
     pub ids: Vec<Vec<u32>>,
     /// True for a token of the text, false for padding.
     pub mask: Vec<Vec<bool>>,
 }
 
-impl Tokens {
+impl TokenBatch {
     /// Tokenizes `texts`, each truncated to `most` tokens.
     ///
     /// # Errors
@@ -86,9 +86,9 @@ impl Tokens {
         &self,
         encoder: &qwen3::Model<B>,
         device: &B::Device,
-    ) -> Result<Packed<B>, Error> {
+    ) -> Result<Padded<B>, Error> {
         let hidden = encoder.forward(self.tensor(encoder, device)?);
-        Ok(Packed { hidden, mask: self.mask.clone() })
+        Ok(Padded { hidden, mask: self.mask.clone() })
     }
 
     /// Returns rows of the text encoder's embedding table, `[B, L, text]`.
@@ -99,8 +99,8 @@ impl Tokens {
         &self,
         encoder: &qwen3::Model<B>,
         device: &B::Device,
-    ) -> Result<Packed<B>, Error> {
+    ) -> Result<Padded<B>, Error> {
         let hidden = encoder.embed(self.tensor(encoder, device)?);
-        Ok(Packed { hidden, mask: self.mask.clone() })
+        Ok(Padded { hidden, mask: self.mask.clone() })
     }
 }

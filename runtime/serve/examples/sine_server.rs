@@ -13,8 +13,8 @@ mod support;
 use std::{path::PathBuf, time::Duration};
 
 use acestep_serve::{
-    http::{Key, Security},
-    worker::Times,
+    http::{ApiKey, Security},
+    worker::WorkerTimes,
 };
 
 #[tokio::main]
@@ -27,11 +27,11 @@ async fn main() -> std::io::Result<()> {
     let workers = number(1).and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)?;
     let waiting = number(200).ok_or_else(wrong)?;
     let nats = args.next().filter(|nats| nats != "-");
-    let keys = args.next().iter().map(|key| Key::new("page", key)).collect();
+    let keys = args.next().iter().map(|key| ApiKey::new("page", key)).collect();
     let security = Security { keys, ..Security::default() };
     let queue = support::Queue::open(&folder, nats.as_deref()).await;
     // The job of a server that was killed comes back soon.
-    let times = Times { lease: Duration::from_secs(5), ..support::quick() };
+    let times = WorkerTimes { lease: Duration::from_secs(5), ..support::quick() };
     let running = support::Running::over_with(&queue, security, port, (workers, times), |server| {
         server.limits.queue = waiting;
         server.limits.queue_of_one = waiting;

@@ -20,7 +20,7 @@ use std::{
 use acestep_serve::{
     job::{Job, Kind, NewJob, State},
     store::{Lookup, Store},
-    worker::Times,
+    worker::WorkerTimes,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -104,7 +104,7 @@ impl Drop for Workers {
 async fn work(folder: &Path, name: &str, nats: Option<&str>) -> std::io::Result<()> {
     static IS_DRAINING: AtomicBool = AtomicBool::new(false);
     let queue = support::Queue::open(folder, nats).await;
-    let times = Times { lease: Duration::from_secs(2), ..support::quick() };
+    let times = WorkerTimes { lease: Duration::from_secs(2), ..support::quick() };
     queue.work(name, times, &IS_DRAINING);
     // The end of its input is the end of its parent.
     let read = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

@@ -9,7 +9,7 @@ import state, { say, write } from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
 import { KeepVoice, RemoveVoice } from "./voices.js";
 
-/** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: string[] }} Field */
+/** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: string[], isFlag?: boolean }} Field */
 
 /** Settings of some models. @type {Field[]} */
 const SETTINGS = [
@@ -18,7 +18,9 @@ const SETTINGS = [
   { key: "top_k", label: "Top k", min: 0 },
   { key: "top_p", label: "Top p", min: 0, max: 1 },
   { key: "seed", label: "Seed", min: 0 },
+  { key: "max_decoder_steps", label: "Most frames of a sentence", min: 1 },
   { key: "timestamps", label: "Times of the words", choices: ["srt", "vtt"] },
+  { key: "exact_prior", label: "Exact prior (slower)", isFlag: true },
 ];
 
 /** Recordings: of one voice, or of two speakers. @type {{ sound: string, words: string, label: string, isFile: boolean }[]} */
@@ -29,7 +31,10 @@ const RECORDINGS = [
 ];
 
 /** Files that some texts need. @type {{ key: string, label: string, accept: string }[]} */
-const TABLES = [{ key: "pinyin", label: "Table of Chinese syllables (pinyin-data), for Mandarin", accept: ".txt,text/plain" }];
+const TABLES = [
+  { key: "pinyin", label: "Table of Chinese syllables (pinyin-data), for Mandarin", accept: ".txt,text/plain" },
+  { key: "open_jtalk", label: "Words of OpenJTalk (JSON) in place of the words above, for Japanese", accept: ".json,application/json" },
+];
 
 export function Speech() {
   const { speech, server } = state;
@@ -49,6 +54,9 @@ export function Speech() {
   const settings = SETTINGS.filter(({ key }) => takes(key));
   const tables = TABLES.filter(({ key }) => takes(key));
   const isScript = takes("speaker_1");
+  const phonemes = takes("phonemes") && speech.phonemes;
+  // They stand in place of the text.
+  const isReplaced = Boolean(phonemes || (takes("open_jtalk") && files.open_jtalk));
   const input = (/** @type {any} */ event) => write("speech", { [event.target.name]: event.target.value });
   const choose = (/** @type {any} */ event) => {
     const { [event.target.name]: _, ...others } = files;
@@ -76,11 +84,12 @@ export function Speech() {
   /** The request of the form: fields that the model takes, and files as their ids. */
   const requestOf = async () => {
     /** @type {Record<string, any>} */
-    const request = { text: speech.text };
+    const request = isReplaced ? {} : { text: speech.text };
+    if (phonemes) request.phonemes = phonemes;
     if (speech.model) request.model = speech.model;
     for (const key of ["voice", "language", "instruct"]) if (takes(key) && speech[key]) request[key] = speech[key];
-    for (const { key, choices } of settings) {
-      if (speech[key]) request[key] = choices ? speech[key] : Number(speech[key]);
+    for (const { key, choices, isFlag } of settings) {
+      if (speech[key]) request[key] = choices || isFlag ? speech[key] : Number(speech[key]);
     }
     if (!voices.some((voice) => voice.id === request.voice)) delete request.voice;
     if (!languages.includes(request.language)) delete request.language;
@@ -123,6 +132,8 @@ export function Speech() {
     </div>
     ${takes("voice") && voices.some((voice) => voice.is_kept && voice.id === speech.voice) && html`<${RemoveVoice} name=${speech.voice} />`}
     ${tables.map(({ key, label, accept }) => html`<label key=${key}>${label}<input type="file" name=${key} accept=${accept} onChange=${choose} /></label>`)}
+    ${takes("phonemes") && html`<label for="speech-phonemes">Phonemes in place of the words</label>
+    <textarea id="speech-phonemes" name="phonemes" rows="2" placeholder="həˈloʊ, or ni3 hao3 in Mandarin" value=${speech.phonemes ?? ""} onInput=${input}></textarea>`}
     ${takes("instruct") && html`<label for="speech-instruct">Manner</label>
     <textarea id="speech-instruct" name="instruct" rows="2" placeholder="calm, a little slower" value=${speech.instruct ?? ""} onInput=${input}></textarea>`}
     ${recordings.length > 0 && html`<details class="more"><summary>${isScript ? "The voices of two recordings" : "The voice of a recording"}</summary>
@@ -135,7 +146,8 @@ export function Speech() {
       <${KeepVoice} isReady=${Boolean(files[recordings[0].sound])} recordings=${toKeep} onWrong=${setWrong} />
     </details>`}
     ${settings.length > 0 && html`<details class="more"><summary>More settings</summary><div class="grid">
-      ${settings.map(({ key, label, min, max, choices }) => html`<label key=${key}>${label}
+      ${settings.map(({ key, label, min, max, choices, isFlag }) => isFlag ? html`<label class="check" key=${key}><input type="checkbox" checked=${Boolean(speech[key])}
+          onChange=${(/** @type {any} */ event) => write("speech", { [key]: event.target.checked || "" })} /> ${label}</label>` : html`<label key=${key}>${label}
         ${choices
           ? html`<select name=${key} value=${speech[key] ?? ""} onChange=${input}><option value="">as JSON</option>
               ${choices.map((value) => html`<option key=${value} value=${value}>and as ${value.toUpperCase()}</option>`)}</select>`
@@ -144,6 +156,6 @@ export function Speech() {
     <label class="check"><input type="checkbox" checked=${Boolean(speech.hear)}
       onChange=${(/** @type {any} */ event) => write("speech", { hear: event.target.checked || "" })} /> Play it while it is made</label>
     ${wrong && html`<${Wrong} reason=${wrong} />`}
-    <button class="main wide" disabled=${!speech.text} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
+    <button class="main wide" disabled=${!speech.text && !isReplaced} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
   </form>`;
 }

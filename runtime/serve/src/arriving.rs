@@ -144,19 +144,9 @@ impl Arriving for Incoming {
 
 #[cfg(test)]
 mod tests {
-    use acestep_engine::{Event, Unobserved};
+    use acestep_engine::{CancelIf, Unobserved};
 
     use super::*;
-
-    struct Stopped;
-
-    impl Observe for Stopped {
-        fn event(&self, _: Event) {}
-
-        fn cancelled(&self) -> bool {
-            true
-        }
-    }
 
     fn part(at: usize, texts: &[&str], is_end: bool) -> TextPart {
         TextPart { at, texts: texts.iter().map(|&text| text.to_owned()).collect(), is_end }
@@ -200,7 +190,7 @@ mod tests {
         // Half a line is not taken.
         fs::write(folder.path().join(TEXT), "\"hal").expect("written");
         assert_eq!(incoming.more(&Unobserved).expect("nothing"), None);
-        assert!(matches!(incoming.more(&Stopped), Err(Error::Cancelled)));
+        assert!(matches!(incoming.more(&CancelIf(|| true)), Err(Error::Cancelled)));
     }
 
     #[test]

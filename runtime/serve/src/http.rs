@@ -1,41 +1,41 @@
-//! HTTP: one router, several faces over the same jobs.
+//! HTTP: one router, several APIs over the same jobs.
 //!
 //! `jobs`, `outputs`, `events`, `files`, `stream` and `realtime` are the native API; `openai`, `upstream` and `cpp` are
-//! the faces of other programs' clients. The first line of each module says what it is for.
+//! the APIs of other programs' clients. The first line of each module says what it is for.
 
+mod body_timeout;
 mod connections;
 mod cpp;
-mod described;
+mod delayed;
 mod error;
 mod events;
 mod extract;
 mod files;
 mod formats;
+mod http2_timeout;
 mod hub;
+mod idempotency;
 mod info;
 mod input;
 mod jobs;
 mod keys;
-mod late;
 mod limits;
 mod openai;
+mod openapi;
 mod outputs;
 mod page;
 mod quota;
 mod realtime;
 mod relay;
-mod repeat;
+mod request_files;
 mod results;
 mod security;
-mod sent;
-mod slow;
 mod stream;
 mod submit;
-mod taken;
 mod unread;
 mod upstream;
 mod wav;
-mod window;
+mod write_timeout;
 
 use std::{
     io,
@@ -63,12 +63,12 @@ pub use self::{
     error::ApiError,
     keys::KeyError,
     limits::Limits,
-    security::{Caller, Key, Security},
+    security::{ApiKey, Caller, Security},
     submit::Submission,
 };
 use crate::{
     catalog::Catalog,
-    growth::Growth,
+    file_watch::FolderWatch,
     job::Job,
     objects::Objects,
     store::{Lookup, Store},
@@ -113,7 +113,7 @@ pub struct Server {
     /// Listeners for changes of jobs.
     hub: hub::Hub,
     /// Listeners for changes of files.
-    growth: Growth,
+    folders: FolderWatch,
     /// Sound of attempts on other machines.
     relays: relay::Relays,
     /// Bytes of uploads on their way.
@@ -161,7 +161,7 @@ impl Server {
             is_full: Arc::default(),
             ending,
             hub: hub::Hub::default(),
-            growth: Growth::default(),
+            folders: FolderWatch::default(),
             relays: relay::Relays::default(),
             coming: quota::Coming::default(),
             coming_files: quota::Coming::default(),
@@ -263,7 +263,7 @@ impl Server {
     }
 }
 
-/// Returns the router of all faces.
+/// Returns the router of all APIs.
 pub fn router(server: Arc<Server>) -> Router {
     let json = DefaultBodyLimit::max(JSON_BYTES);
     // A form has words beside its file.
@@ -279,13 +279,13 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
-        .merge(described::routes())
-        .merge(faces(upload))
+        .merge(openapi::routes())
+        .merge(other_apis(upload))
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn(to_the_end))
-        .layer(middleware::from_fn_with_state(server.clone(), sent::layer))
+        .layer(middleware::from_fn_with_state(server.clone(), request_files::layer))
         .layer(middleware::from_fn_with_state(server.clone(), quota::layer))
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
         .layer(middleware::from_fn_with_state(server.clone(), unread::layer))
@@ -299,9 +299,9 @@ pub fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Returns the faces of other programs' clients. Those of upstream, and of OpenAI beside them, may have the
+/// Returns the APIs of other programs' clients. Those of upstream, and of OpenAI beside them, may have the
 /// prefix `/api`.
-fn faces(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
+fn other_apis(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
     let with_prefix = || openai::routes().merge(upstream::routes());
     with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
 }

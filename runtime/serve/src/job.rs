@@ -320,7 +320,7 @@ pub struct Output {
 
 /// An event of a job. `n` counts from 1 within the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct JobEvent {
     /// Its number.
     pub n: u64,
     /// `state`, `progress`, `notice`, `audio`, `track` or `end`.

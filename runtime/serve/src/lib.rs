@@ -21,7 +21,7 @@
 //! | `installed` | the catalog of this machine |
 //! | `preview` | sound while it is made |
 //! | `arriving` | text that arrives while it is spoken |
-//! | `growth` | files that grow |
+//! | `file_watch` | files that grow |
 //! | `task` | a task that ends with its owner |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
@@ -29,7 +29,7 @@
 pub mod arriving;
 pub mod catalog;
 pub mod error;
-mod growth;
+mod file_watch;
 pub mod http;
 pub mod installed;
 pub mod job;

@@ -1,6 +1,6 @@
 //! Housekeeping: jobs of lost workers, old results, old uploads, and what a power cut left.
 
-mod left;
+mod leftovers;
 
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
@@ -64,7 +64,7 @@ pub async fn run(
             tracing::error!(%error, "old results cannot be removed");
         }
         if looks % PER_TIDYING == 0
-            && let Err(error) = left::remove(&*store, &objects, DEAD).await
+            && let Err(error) = leftovers::remove(&*store, &objects, DEAD).await
         {
             tracing::error!(%error, "what a power cut left cannot be removed");
         }
@@ -92,7 +92,7 @@ pub async fn clean(
     let Retention { age, bytes, deleted } = retention;
     for job in store.expired(ago(age), ago(deleted), bytes).await? {
         let (id, attempts) = (job.id, job.attempts);
-        match beside(objects, move |objects| objects.remove(id, attempts)).await {
+        match blocking(objects, move |objects| objects.remove(id, attempts)).await {
             Ok(()) => {
                 store.forget(id).await?;
             }
@@ -102,7 +102,7 @@ pub async fn clean(
     // A job that waits may need a file that is older than the age.
     let old = store.old_files(ago(age)).await?;
     remove_files(store, objects, old).await?;
-    if let Err(error) = beside(objects, |objects| objects.remove_parts(DEAD)).await {
+    if let Err(error) = blocking(objects, |objects| objects.remove_parts(DEAD)).await {
         tracing::error!(%error, "parts of uploads cannot be removed");
     }
     Ok(())
@@ -110,7 +110,7 @@ pub async fn clean(
 
 /// Runs work that blocks on another thread. Files of many machines are asked for over the runtime, so a
 /// thread of it that waits for them may wait for ever.
-pub(crate) async fn beside<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     objects: &Objects,
     work: impl FnOnce(Objects) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -149,7 +149,7 @@ pub(crate) async fn remove_files(
     for file in files {
         let id = file.id;
         // Without a description it is removed with what a power cut left.
-        if let Err(error) = beside(objects, move |objects| objects.remove_file(id)).await {
+        if let Err(error) = blocking(objects, move |objects| objects.remove_file(id)).await {
             tracing::error!(file = %id, %error, "its bytes stay for now");
         }
     }

@@ -26,9 +26,9 @@ mod change;
 mod files;
 mod follow;
 mod live;
+mod lost_updates;
 mod mirror;
 mod objects;
-mod own;
 mod record;
 mod table;
 
@@ -177,9 +177,13 @@ impl Nats {
     /// # Errors
     /// If a folder cannot be created.
     pub fn objects(&self, root: &Path) -> std::io::Result<Objects> {
-        let far = objects::Far::new(self.objects.clone(), self.made.clone(), self.runtime.clone());
+        let far = objects::JetStreamFiles::new(
+            self.objects.clone(),
+            self.made.clone(),
+            self.runtime.clone(),
+        );
         let live = live::Questions::new(self.client.clone(), &self.name, self.runtime.clone());
-        Ok(Objects::open(root)?.with_far(Arc::new(far)).with_live(Arc::new(live)))
+        Ok(Objects::open(root)?.with_remote(Arc::new(far)).with_live(Arc::new(live)))
     }
 }
 

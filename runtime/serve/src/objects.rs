@@ -10,10 +10,10 @@
 //! With a queue of many machines the files lie elsewhere, and this folder has copies: an attempt writes
 //! here and is sent when it ends, and a file is fetched before it is read. All functions block.
 
-mod copies;
-mod elsewhere;
+mod cache;
 mod files;
 mod live;
+mod remote;
 
 use std::{
     fs, io,
@@ -25,10 +25,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use self::copies::Copies;
+use self::cache::Copies;
 pub use self::{
-    elsewhere::RemoteFiles,
     live::{Live, LiveSamples, LocalAttempts, WAIT},
+    remote::RemoteFiles,
 };
 use crate::{
     job::{Content, Output},
@@ -39,7 +39,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Objects {
     root: PathBuf,
-    elsewhere: Option<Arc<dyn RemoteFiles>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
     live: Option<Arc<dyn Live>>,
     copies: Copies,
 }
@@ -53,14 +53,14 @@ impl Objects {
         for folder in ["results", "files"] {
             fs::create_dir_all(root.join(folder))?;
         }
-        let (elsewhere, live) = (None, None);
-        Ok(Self { root: root.to_owned(), elsewhere, live, copies: Copies::default() })
+        let (remote, live) = (None, None);
+        Ok(Self { root: root.to_owned(), remote, live, copies: Copies::default() })
     }
 
     /// Keeps files elsewhere, with copies in this folder.
     #[must_use]
-    pub fn with_far(self, elsewhere: Arc<dyn RemoteFiles>) -> Self {
-        Self { elsewhere: Some(elsewhere), ..self }
+    pub fn with_remote(self, remote: Arc<dyn RemoteFiles>) -> Self {
+        Self { remote: Some(remote), ..self }
     }
 
     /// Reaches attempts of other machines while they run.
@@ -133,10 +133,10 @@ impl Objects {
         for folder in attempt.ancestors().take(3) {
             sync_folder(folder)?;
         }
-        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        let Some(remote) = &self.remote else { return Ok(()) };
         let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
         let folder = attempt_of(lease.id, lease.attempt);
-        elsewhere.put_folder(&folder, &names, &self.root.join(&folder))?;
+        remote.put_folder(&folder, &names, &self.root.join(&folder))?;
         self.copies.added(&self.root);
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Objects {
 
     /// Fetches the files of clients that a request names.
     pub(crate) fn prepare(&self, request: &Value) -> io::Result<()> {
-        if self.elsewhere.is_none() {
+        if self.remote.is_none() {
             return Ok(());
         }
         let mut ids = Vec::new();
@@ -170,14 +170,14 @@ impl Objects {
     /// Fetches a file that is not here yet.
     fn copy(&self, key: &str) -> io::Result<()> {
         let place = self.root.join(key);
-        let Some(elsewhere) = self.elsewhere.as_ref().filter(|_| !place.exists()) else {
+        let Some(remote) = self.remote.as_ref().filter(|_| !place.exists()) else {
             return Ok(());
         };
         let folder = place.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder)?;
         // A reader never sees half of a file.
         let whole = tempfile::NamedTempFile::new_in(folder)?;
-        elsewhere.get(key, whole.path())?;
+        remote.get(key, whole.path())?;
         whole.persist(&place).map_err(|error| error.error)?;
         self.copies.added(&self.root);
         Ok(())
@@ -190,9 +190,9 @@ impl Objects {
 
     /// Removes all results of a job that began `attempts` times. A job without results is no error.
     pub(crate) fn remove(&self, job: Uuid, attempts: u32) -> io::Result<()> {
-        if let Some(elsewhere) = &self.elsewhere {
+        if let Some(remote) = &self.remote {
             for attempt in 1..=attempts {
-                elsewhere.remove_folder(&attempt_of(job, attempt))?;
+                remote.remove_folder(&attempt_of(job, attempt))?;
             }
         }
         missing_is_fine(fs::remove_dir_all(self.results_of(job)))
@@ -202,8 +202,8 @@ impl Objects {
     pub(crate) fn remove_earlier(&self, lease: &Lease) -> io::Result<()> {
         for earlier in 1..lease.attempt {
             let folder = attempt_of(lease.id, earlier);
-            if let Some(elsewhere) = &self.elsewhere {
-                elsewhere.remove_folder(&folder)?;
+            if let Some(remote) = &self.remote {
+                remote.remove_folder(&folder)?;
             }
             missing_is_fine(fs::remove_dir_all(self.root.join(folder)))?;
         }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn files_are_fetched_wherever_a_request_names_them() {
         let folder = tempfile::tempdir().expect("a folder");
-        let objects = Objects::open(folder.path()).expect("a folder").with_far(Arc::new(All));
+        let objects = Objects::open(folder.path()).expect("a folder").with_remote(Arc::new(All));
         let ids = [0; 3].map(|_| Uuid::now_v7());
         let request = serde_json::json!({
             "src_audio": ids[0], "reference_audio": [ids[1]], "source": { "deep": [ids[2]] },

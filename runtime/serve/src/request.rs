@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use acestep_engine::{Notice, audio::format::Format};
 use acestep_music::{Request, codes, latents, lm::constrain::genres::GenreVocabulary};
-use acestep_session::{language::Limits, speech::Fields};
+use acestep_session::{language::TokenLimits, speech::Fields};
 use acestep_speech::TimesFormat;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -51,28 +51,24 @@ impl SpeechRequest {
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut fields = object.clone();
         fields.retain(|_, value| !value.is_null());
-        let seed = value(&mut fields, "seed", "a whole number from 0")?;
         let (key, why) = ("chunk_frames", "a whole number from 1 to 1000");
         let chunk_frames: Option<usize> = value(&mut fields, key, why)?;
         if chunk_frames.is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
             return Err(bad(key, why));
         }
-        let timestamps = value(&mut fields, "timestamps", "json, srt or vtt")?;
-        let append = flag(&mut fields, "append")?.unwrap_or(false);
         let voice_only = flag(&mut fields, "voice_only")?.unwrap_or(false);
-        let truncate = flag(&mut fields, "truncate")?.unwrap_or(false);
-        let text = text(&mut fields, "text")?;
+        let own = text(&mut fields, "text")?;
         Ok(Self {
-            text: if voice_only { NO_TEXT.to_owned() } else { text.unwrap_or_default() },
-            model: self::text(&mut fields, "model")?,
-            audio_format: self::text(&mut fields, "audio_format")?,
+            text: if voice_only { NO_TEXT.to_owned() } else { own.unwrap_or_default() },
+            model: text(&mut fields, "model")?,
+            seed: value(&mut fields, "seed", "a whole number from 0")?,
+            audio_format: text(&mut fields, "audio_format")?,
+            timestamps: value(&mut fields, "timestamps", "json, srt or vtt")?,
+            append: flag(&mut fields, "append")?.unwrap_or(false),
+            truncate: flag(&mut fields, "truncate")?.unwrap_or(false),
             fields,
-            seed,
-            timestamps,
             chunk_frames,
-            append,
             voice_only,
-            truncate,
         })
     }
 }
@@ -91,10 +87,10 @@ pub(crate) enum SongSource {
 #[derive(Debug)]
 pub(crate) struct UnderstandRequest {
     pub(crate) model: Option<String>,
-    pub(crate) heard: SongSource,
+    pub(crate) source: SongSource,
     /// The settings of the language model.
     pub(crate) request: Request,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TokenLimits,
     /// Genres that the language model may name.
     pub(crate) genres: Option<Arc<GenreVocabulary>>,
     /// Notices about the request's spelling.
@@ -110,7 +106,7 @@ impl UnderstandRequest {
         let sound = sound(&mut object)?;
         let latents = text(&mut object, "src_latents")?;
         let codes = text(&mut object, "audio_codes")?;
-        let heard = match (sound, latents, codes) {
+        let source = match (sound, latents, codes) {
             (Some(id), None, None) => SongSource::Sound(id),
             (None, Some(id), None) => SongSource::Latents(id),
             (None, None, Some(text)) => {
@@ -123,7 +119,7 @@ impl UnderstandRequest {
         };
         let SongRequest { mut request, genres, notices, limits, .. } = SongRequest::read(&object)?;
         let model = request.compute.model.take();
-        Ok(Self { model, heard, request, limits, genres, notices })
+        Ok(Self { model, source, request, limits, genres, notices })
     }
 }
 
@@ -132,7 +128,7 @@ impl UnderstandRequest {
 pub(crate) struct EncodeRequest {
     pub(crate) model: Option<String>,
     pub(crate) audio: String,
-    pub(crate) format: latents::Format,
+    pub(crate) format: latents::LatentsFormat,
     /// True if the latents are sampled from their distribution; otherwise they are its mean.
     pub(crate) sample: bool,
     /// The seed of sampled latents.
@@ -150,7 +146,7 @@ impl EncodeRequest {
         let audio = sound(&mut object)?
             .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))?;
         let format = text(&mut object, "format")?.map(|format| format.parse()).transpose();
-        let format = format.map_err(|error| of(&error))?.unwrap_or(latents::Format::Vae);
+        let format = format.map_err(|error| of(&error))?.unwrap_or(latents::LatentsFormat::Vae);
         let sample = flag(&mut object, "sample")?.unwrap_or(false);
         let seed = value(&mut object, "seed", "a whole number from 0")?;
         if seed.is_some() && !sample {

@@ -3,9 +3,9 @@
 //! One family is in memory at a time: songs with their language model, or speech. A job of the same model
 //! starts at once; another model takes its place.
 
-mod hearing;
 mod others;
 mod sinks;
+mod song_preview;
 mod songs;
 mod speech;
 mod voice;
@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
+use acestep_engine::{Engine, Error, Event, Notice, Observe, Residency, SharedRef, on_engine};
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::CachedModel;
@@ -40,7 +40,7 @@ const RECENT: Duration = Duration::from_secs(5);
 
 /// The start of a worker.
 #[derive(Clone, Copy)]
-pub struct Start<'a> {
+pub struct WorkerStart<'a> {
     /// The model that is loaded and tried before the first job.
     pub warm: Option<&'a str>,
     /// Called when the worker takes jobs; with the reason, if its model could not be loaded and tried.
@@ -56,16 +56,16 @@ pub fn run(
     runtime: &Handle,
     installed: &Installed,
     engine: Engine,
-    start: Start<'_>,
+    start: WorkerStart<'_>,
 ) -> Result<Result<(), StoreError>, Error> {
     on_engine!(engine,
     for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine,
-            start: Start<'a>)
+            start: WorkerStart<'a>)
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
             installed, engine, place, models: None, song: None, language: None, speech: None,
-            heard: None,
+            preview: None,
         };
         let warmed = start.warm.map_or(Ok(()), |model| runner.warm_up(model, worker));
         (start.ready)(warmed.err().as_deref());
@@ -85,7 +85,7 @@ struct Networked<'a, B: Backend> {
     language: Option<LoadedLm<B>>,
     speech: Option<LoadedSpeech<B>>,
     /// The folder of the last preview of a song.
-    heard: Option<PathBuf>,
+    preview: Option<PathBuf>,
 }
 
 struct LoadedMusic<B: Backend> {
@@ -219,7 +219,7 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Removes the preview of the last song: it is as large as the song, which is there since.
     fn forget_preview(&mut self) {
-        if let Some(folder) = self.heard.take()
+        if let Some(folder) = self.preview.take()
             && let Err(error) = preview::remove(&folder)
         {
             tracing::warn!(%error, "the preview of a song stays");
@@ -229,7 +229,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Begins the preview of a job's song.
     fn begin_preview(&mut self, folder: &Path) {
         self.forget_preview();
-        self.heard = Some(folder.to_owned());
+        self.preview = Some(folder.to_owned());
     }
 
     /// Repeats a check of the memory without what is in memory, if it fails.
@@ -252,7 +252,7 @@ impl<B: Backend> Networked<'_, B> {
         }
         self.song = None;
         self.speech = None;
-        let checkpoint = Lent::Shared(folder.clone() as Arc<dyn acestep_model::Checkpoint<B>>);
+        let checkpoint = SharedRef::Shared(folder.clone() as Arc<dyn acestep_model::Checkpoint<B>>);
         let place = self.place.clone();
         let networks = acestep_music::Networks::of(checkpoint, place, Residency::Kept);
         self.song = Some(LoadedMusic { key, folder: folder.clone(), networks });
@@ -269,7 +269,7 @@ impl<B: Backend> Networked<'_, B> {
         }
         let new = || {
             let files = folder.clone() as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
-            LoadedLm { folder, held: CachedModel::of(Lent::Shared(files)) }
+            LoadedLm { folder, held: CachedModel::of(SharedRef::Shared(files)) }
         };
         &self.language.get_or_insert_with(new).held
     }
@@ -301,7 +301,7 @@ mod tests {
         |place: B| {
             let mut runner = Networked::<B> {
                 installed, engine, place, models: None, song: None, language: None, speech: None,
-                heard: None,
+                preview: None,
             };
             let open = || {
                 let opened = open_language_model(model.to_str(), installed.layout());

@@ -244,7 +244,7 @@ impl Service {
             tokio::spawn(supervise(
                 command,
                 store.clone(),
-                Said {
+                WorkerReport {
                     is_ready: server.is_ready.clone(),
                     not_warm: server.not_warm.clone(),
                     is_full: server.is_full.clone(),
@@ -282,13 +282,13 @@ fn notify(state: &str) {
 }
 
 /// The state of a worker, as it said.
-struct Said {
+struct WorkerReport {
     is_ready: Arc<AtomicBool>,
     not_warm: Arc<Mutex<Option<String>>>,
     is_full: Arc<AtomicBool>,
 }
 
-impl Said {
+impl WorkerReport {
     fn line(&self, line: &str) {
         if line == READY {
             self.is_ready.store(true, Ordering::Relaxed);
@@ -315,7 +315,7 @@ impl Said {
 async fn supervise(
     command: Vec<std::ffi::OsString>,
     store: Arc<dyn Store>,
-    said: Said,
+    said: WorkerReport,
     mut ending: watch::Receiver<bool>,
     drain: Duration,
 ) {
@@ -367,7 +367,7 @@ fn spawn(command: &[std::ffi::OsString], name: &str) -> io::Result<Child> {
 /// Waits for the end of a worker, and asks for it when the server ends.
 async fn watch_worker(
     child: &mut Child,
-    said: &Said,
+    said: &WorkerReport,
     ending: &mut watch::Receiver<bool>,
     drain: Duration,
 ) {
@@ -406,12 +406,15 @@ async fn watch_worker(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Key;
+    use crate::http::ApiKey;
 
     #[test]
     fn a_worker_whose_model_is_not_warm_is_not_ready_and_its_end_is_a_new_beginning() {
-        let said =
-            Said { is_ready: Arc::default(), not_warm: Arc::default(), is_full: Arc::default() };
+        let said = WorkerReport {
+            is_ready: Arc::default(),
+            not_warm: Arc::default(),
+            is_full: Arc::default(),
+        };
         let state = || {
             let why = said.not_warm.lock().expect("no panic").clone();
             (said.is_ready.load(Ordering::Relaxed), why)
@@ -434,7 +437,7 @@ mod tests {
 
     #[test]
     fn an_address_of_a_network_needs_a_key_or_a_server_that_is_open() {
-        let is_served = |address: &str, keys: Vec<Key>, is_open| {
+        let is_served = |address: &str, keys: Vec<ApiKey>, is_open| {
             let service = Service {
                 address: address.parse().expect("an address"),
                 data_dir: PathBuf::new(),
@@ -455,7 +458,7 @@ mod tests {
         }
         for network in ["0.0.0.0:8001", "192.168.1.5:8001", "[::]:8001", "[fd00::5]:8001"] {
             assert!(!is_served(network, Vec::new(), false), "{network}");
-            assert!(is_served(network, vec![Key::new("ann", "secret")], false), "{network}");
+            assert!(is_served(network, vec![ApiKey::new("ann", "secret")], false), "{network}");
             assert!(is_served(network, Vec::new(), true), "{network}");
         }
     }

@@ -23,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::store::{Answer, StoreError};
+use crate::store::{StoreError, StoreFuture};
 
 /// Statements that a connection keeps parsed: more than there are.
 const STATEMENTS: usize = 64;
@@ -115,7 +115,7 @@ impl Sqlite {
     fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Group<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Answer<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let (answer, receive) = oneshot::channel();
         let write: Write = Box::new(move |group| {
             let result = match group {
@@ -139,7 +139,7 @@ impl Sqlite {
     fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Answer<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let readers = self.readers.clone();
         Box::pin(async move {
             let permits = readers.permits.clone();

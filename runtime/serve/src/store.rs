@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::job::{Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State};
+use crate::job::{Job, JobError, JobEvent, Kind, Millis, NewJob, Output, Progress, State};
 
 /// Lost workers after which a job fails.
 pub const MOST_LOSSES: u32 = 2;
@@ -46,11 +46,11 @@ impl StoreError {
 }
 
 /// An answer of the store.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A change of a stored setting: from its value, null without one, to the new one. It is called again if another
 /// process was faster.
-pub type Change = Box<dyn FnMut(Value) -> Value + Send>;
+pub type SettingUpdate = Box<dyn FnMut(Value) -> Value + Send>;
 
 /// A stored job, and whether it was there before.
 #[derive(Debug, Clone)]
@@ -280,61 +280,66 @@ pub struct FileCounts {
 /// The queue and the state of all jobs.
 pub trait Store: Send + Sync + 'static {
     /// Stores a job. The answer comes when it is safe on disk.
-    fn put(&self, job: NewJob) -> Answer<'_, Put>;
+    fn put(&self, job: NewJob) -> StoreFuture<'_, Put>;
     /// Returns the job of an idempotency key of a client.
-    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>>;
+    fn keyed(&self, owner: String, key: String) -> StoreFuture<'_, Option<Job>>;
     /// Takes the next job for a worker.
-    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>>;
+    fn claim(&self, claim: Claim) -> StoreFuture<'_, Option<Job>>;
     /// Extends a lease to `until` from now, and stores news.
-    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, LeaseState>;
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> StoreFuture<'_, LeaseState>;
     /// Ends an attempt; false if the lease was lost, then nothing is stored.
-    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool>;
+    fn finish(&self, lease: Lease, end: End) -> StoreFuture<'_, bool>;
     /// Asks for the end of a job; returns the new state, `None` for an unknown id.
-    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>>;
+    fn cancel(&self, id: Uuid) -> StoreFuture<'_, Option<State>>;
     // ANCHOR_END: store
     /// Puts a job that failed or was cancelled back into the queue, also one that was put away; false if it
     /// is in another state.
-    fn retry(&self, id: Uuid) -> Answer<'_, bool>;
+    fn retry(&self, id: Uuid) -> StoreFuture<'_, bool>;
     /// Returns a job.
-    fn get(&self, id: Uuid) -> Answer<'_, Lookup>;
+    fn get(&self, id: Uuid) -> StoreFuture<'_, Lookup>;
     /// Returns jobs, newest first. Everything that was answered before is in the list.
-    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>>;
+    fn list(&self, selection: Selection) -> StoreFuture<'_, Vec<Job>>;
     /// Returns the number of queued jobs that come before a queued one.
-    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>>;
+    fn ahead(&self, id: Uuid) -> StoreFuture<'_, Option<u64>>;
     /// Returns the numbers of jobs, of all clients or of one. Everything that was answered before is in them.
-    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts>;
+    fn counts(&self, owner: Option<String>) -> StoreFuture<'_, Counts>;
     /// Returns the numbers of jobs that wait, of all clients and of one, as exact as [`Store::counts`].
-    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]>;
+    fn waiting(&self, owner: String) -> StoreFuture<'_, [u64; 2]>;
     /// Returns the events of a job after number `after`.
-    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>>;
+    fn events(&self, id: Uuid, after: u64) -> StoreFuture<'_, Vec<JobEvent>>;
     /// Changes the words about a job; false for an unknown id. A change that makes the job too large is refused.
-    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool>;
+    fn mark(&self, id: Uuid, marks: Marks) -> StoreFuture<'_, bool>;
     /// Returns jobs of lost workers to the queue or ends them; returns their ids.
-    fn sweep(&self) -> Answer<'_, Vec<Uuid>>;
+    fn sweep(&self) -> StoreFuture<'_, Vec<Uuid>>;
     /// Takes all jobs from a worker whose process ended; returns their ids. With `is_loss` it counts as for
     /// a lease that ran out; without it, as for a job that was released.
-    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>>;
+    fn abandon(&self, worker: String, is_loss: bool) -> StoreFuture<'_, Vec<Uuid>>;
     /// Returns ended jobs that may be removed: older than `before`, put away before `deleted_before`,
     /// or the oldest while all results are larger than `bytes`.
-    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>>;
+    fn expired(
+        &self,
+        before: Millis,
+        deleted_before: Millis,
+        bytes: u64,
+    ) -> StoreFuture<'_, Vec<Job>>;
     /// Removes a job; its id stays known as forgotten. The results must be removed before.
-    fn forget(&self, id: Uuid) -> Answer<'_, bool>;
+    fn forget(&self, id: Uuid) -> StoreFuture<'_, bool>;
     /// Stores the description of a file that a client sent.
-    fn put_file(&self, file: File) -> Answer<'_, ()>;
+    fn put_file(&self, file: File) -> StoreFuture<'_, ()>;
     /// Returns the description of a file.
-    fn file(&self, id: Uuid) -> Answer<'_, Option<File>>;
+    fn file(&self, id: Uuid) -> StoreFuture<'_, Option<File>>;
     /// Returns at most `limit` files of a client after file `after`, oldest first.
-    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>>;
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> StoreFuture<'_, Vec<File>>;
     /// Returns the numbers of files of all clients and of one.
-    fn stored(&self, owner: String) -> Answer<'_, FileCounts>;
+    fn stored(&self, owner: String) -> StoreFuture<'_, FileCounts>;
     /// Returns files that are older than `before`.
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>>;
+    fn old_files(&self, before: Millis) -> StoreFuture<'_, Vec<File>>;
     /// Removes the description of a file.
-    fn forget_file(&self, id: Uuid) -> Answer<'_, ()>;
+    fn forget_file(&self, id: Uuid) -> StoreFuture<'_, ()>;
     /// Returns a stored setting; null for none.
-    fn setting(&self, name: &'static str) -> Answer<'_, Value>;
+    fn setting(&self, name: &'static str) -> StoreFuture<'_, Value>;
     /// Changes a stored setting in one step, whichever process changes it besides, and returns the new value.
-    fn change_setting(&self, name: &'static str, change: Change) -> Answer<'_, Value>;
+    fn change_setting(&self, name: &'static str, change: SettingUpdate) -> StoreFuture<'_, Value>;
     /// Returns a receiver of the ids of jobs that changed, by this process or another.
     fn changes(&self) -> broadcast::Receiver<Uuid>;
 }

@@ -3,9 +3,9 @@
 //! The work blocks its thread, which may be minutes. Leases are extended by a task of the runtime, so a
 //! busy device never looks dead.
 
+mod file_errors;
 mod keeper;
 mod refused;
-mod trouble;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -21,12 +21,12 @@ use acestep_engine::Observe;
 use serde_json::Value;
 use tokio::{runtime::Handle, time};
 
-pub use self::trouble::of_files;
-pub(crate) use self::trouble::{DISK_FULL, WAITS_FOR_ROOM, is_full, of_upload, reason};
+pub use self::file_errors::of_files;
+pub(crate) use self::file_errors::{DISK_FULL, WAITS_FOR_ROOM, is_full, of_upload, reason};
 use self::{
+    file_errors::{ROOM, Trouble},
     keeper::{Watch, keeper},
     refused::Refused,
-    trouble::{ROOM, Trouble},
 };
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
@@ -50,7 +50,7 @@ pub fn unique_name(of: &str) -> String {
 
 /// Times of a worker.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct WorkerTimes {
     /// Length of a lease.
     pub lease: Duration,
     /// Time between two extensions of a lease.
@@ -58,7 +58,7 @@ pub struct Times {
     /// Shortest time between two reports of progress.
     pub report: Duration,
     /// Longest time between two looks into the queue.
-    pub look: Duration,
+    pub poll: Duration,
     /// No job waits longer than this behind jobs of the model in memory.
     pub patience: Duration,
     /// Time that other workers have to take a job that does not fit into the memory of this one.
@@ -69,13 +69,13 @@ pub struct Times {
     pub stall: Duration,
 }
 
-impl Default for Times {
+impl Default for WorkerTimes {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(60),
             extend: Duration::from_secs(15),
             report: Duration::from_secs(1),
-            look: Duration::from_secs(1),
+            poll: Duration::from_secs(1),
             patience: Duration::from_secs(300),
             refused: Duration::from_secs(10),
             full: Duration::from_secs(60),
@@ -167,15 +167,15 @@ pub struct Worker<'a> {
     /// The files.
     pub objects: Objects,
     /// Its times.
-    pub times: Times,
+    pub times: WorkerTimes,
     /// True: take no more jobs.
     pub is_draining: &'a AtomicBool,
     /// True: release the present job too.
     pub is_ending: Arc<AtomicBool>,
     /// Called when a job hangs. The device's thread cannot be stopped, so this ends the process.
-    pub hangs: fn(),
+    pub on_hang: fn(),
     /// Called with true when the disk is full and the worker waits, with false when it goes on.
-    pub waits: fn(bool),
+    pub on_disk_full: fn(bool),
 }
 
 impl Worker<'_> {
@@ -202,18 +202,18 @@ impl Worker<'_> {
                 Ok(false) => {
                     // A change or the end of the time: both are a reason to look.
                     let _ = runtime
-                        .block_on(async { time::timeout(self.times.look, changes.recv()).await });
+                        .block_on(async { time::timeout(self.times.poll, changes.recv()).await });
                 }
                 // The queue may be on another disk than this worker's.
                 Err(error) if error.is_full && self.objects.has_room(ROOM).is_err() => {
                     tracing::warn!(%error, "the worker waits for room");
-                    (self.waits)(true);
+                    (self.on_disk_full)(true);
                     trouble.is_full = true;
                 }
                 Err(error) if last.elapsed() > OUTAGE => return Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "the worker tries again");
-                    std::thread::sleep(self.times.look);
+                    std::thread::sleep(self.times.poll);
                     continue;
                 }
             }
@@ -243,7 +243,7 @@ impl Worker<'_> {
                     if start.elapsed() < OUTAGE && !self.is_ending.load(Ordering::Relaxed) =>
                 {
                     tracing::warn!(%error, "the end of the job is not stored yet");
-                    std::thread::sleep(self.times.look);
+                    std::thread::sleep(self.times.poll);
                 }
                 answer => return answer,
             }

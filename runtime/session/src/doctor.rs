@@ -8,7 +8,7 @@ use acestep_engine::{
         choice,
         dtype::{self, Supported},
         kernels,
-        listing::{Adapter, AdapterKind, Cuda, Gpu, Listing},
+        listing::{Cuda, Gpu, GpuAdapter, GpuKind, Listing},
     },
     error::{counted, size},
     machine::{free_at, main_memory},
@@ -25,7 +25,7 @@ const LEAST_DISK: u64 = 500_000_000;
 /// State of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum Status {
     /// Present and working.
     Ok,
     /// Absent and not required.
@@ -38,7 +38,7 @@ pub enum State {
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
     /// The state of the subject.
-    pub state: State,
+    pub state: Status,
     /// Kind of the subject: `device`, `song`, `model`, ..
     pub what: &'static str,
     /// Name of the subject.
@@ -56,7 +56,7 @@ pub struct Check {
 impl Check {
     /// Returns a result without a hint and without figures.
     pub fn new(
-        state: State,
+        state: Status,
         what: &'static str,
         name: impl Into<String>,
         detail: impl Into<String>,
@@ -99,7 +99,7 @@ pub fn devices(
     if let Some(adapters) = &listing.wgpu {
         if adapters.is_empty() {
             let detail = "no Vulkan or Metal driver shows a GPU";
-            checks.push(Check::new(State::Missing, "device", "wgpu", detail));
+            checks.push(Check::new(Status::Missing, "device", "wgpu", detail));
         }
         checks.extend(adapters.iter().enumerate().map(|(index, of)| adapter(index, of)));
     }
@@ -107,8 +107,8 @@ pub fn devices(
         && let Err(error) = choice::check(device, listing)
     {
         let hint = Some("choose one of the devices above, or build with --features cuda or wgpu");
-        let check = Check::new(State::Broken, "device", device.to_string(), error.to_string());
-        checks.retain(|other| other.name != check.name || other.state == State::Ok);
+        let check = Check::new(Status::Broken, "device", device.to_string(), error.to_string());
+        checks.retain(|other| other.name != check.name || other.state == Status::Ok);
         checks.push(check.hint(hint));
     }
     checks
@@ -148,7 +148,7 @@ fn processor(threads: Option<NonZero<usize>>) -> Check {
         size(machine.available),
         names.join(", ")
     );
-    Check::new(State::Ok, "device", "cpu", detail).with(json!({
+    Check::new(Status::Ok, "device", "cpu", detail).with(json!({
         "threads": threads,
         "level": levels.first(),
         "levels": levels.get(1..),
@@ -170,12 +170,12 @@ fn cuda(found: &Cuda) -> Check {
         "headers": found.headers,
     });
     let check = match found.missing() {
-        None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
+        None => Check::new(Status::Ok, "cuda", "libraries", has.join(", ")),
         // Without a GPU the libraries are not needed.
         Some(why) if found.gpus.is_empty() && !found.driver_fails => {
-            Check::new(State::Missing, "cuda", "libraries", why)
+            Check::new(Status::Missing, "cuda", "libraries", why)
         }
-        Some(why) => Check::new(State::Broken, "cuda", "libraries", why),
+        Some(why) => Check::new(Status::Broken, "cuda", "libraries", why),
     };
     check.with(figures)
 }
@@ -184,7 +184,7 @@ fn gpu(index: usize, gpu: &Gpu) -> Check {
     let name = Device::Cuda(index).to_string();
     if let Some(problem) = &gpu.problem {
         let detail = format!("{}: {problem}", gpu.name);
-        return Check::new(State::Broken, "device", name, detail);
+        return Check::new(Status::Broken, "device", name, detail);
     }
     let (major, minor) = gpu.capability;
     let types: Vec<_> = Supported::cuda(gpu.capability).all.into_iter().map(dtype::name).collect();
@@ -197,7 +197,7 @@ fn gpu(index: usize, gpu: &Gpu) -> Check {
         types.join(", "),
         if has_tensor_cores { ", tensor cores" } else { "" }
     );
-    Check::new(State::Ok, "device", name, detail).with(json!({
+    Check::new(Status::Ok, "device", name, detail).with(json!({
         "card": gpu.name,
         "capability": format!("{major}.{minor}"),
         "total_bytes": gpu.total_bytes,
@@ -207,7 +207,7 @@ fn gpu(index: usize, gpu: &Gpu) -> Check {
     }))
 }
 
-fn adapter(index: usize, adapter: &Adapter) -> Check {
+fn adapter(index: usize, adapter: &GpuAdapter) -> Check {
     let name = Device::Wgpu(index).to_string();
     let types: Vec<_> = Supported::wgpu(adapter).all.into_iter().map(dtype::name).collect();
     let memory = match (adapter.total_bytes, adapter.free_bytes) {
@@ -225,9 +225,9 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
         if adapter.has_matrix_units { ", matrix units" } else { "" },
         size(adapter.largest_bytes)
     );
-    Check::new(State::Ok, "device", name, detail).with(json!({
+    Check::new(Status::Ok, "device", name, detail).with(json!({
         "card": adapter.name,
-        "is_software": adapter.kind == AdapterKind::Software,
+        "is_software": adapter.kind == GpuKind::Software,
         "api": adapter.api,
         "driver": adapter.driver,
         "total_bytes": adapter.total_bytes,
@@ -242,11 +242,12 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
 pub fn working_directory() -> Check {
     let here = std::env::current_dir().unwrap_or_default();
     let free = free_at(&here);
-    let state = if free.is_some_and(|free| free < LEAST_DISK) { State::Broken } else { State::Ok };
+    let state =
+        if free.is_some_and(|free| free < LEAST_DISK) { Status::Broken } else { Status::Ok };
     let shown = free.map_or("unknown".to_owned(), size);
     let detail = format!("{shown} free where songs are written ({})", here.display());
     Check::new(state, "disk", "here", detail)
-        .hint((state == State::Broken).then_some("free some space, or write songs elsewhere"))
+        .hint((state == Status::Broken).then_some("free some space, or write songs elsewhere"))
         .with(json!({ "path": here, "free_bytes": free }))
 }
 
@@ -254,13 +255,13 @@ pub fn working_directory() -> Check {
 pub fn kept_kernels(folder: Option<&Path>) -> Check {
     let Some(folder) = folder else {
         let detail = "there is no home to keep compiled kernels in";
-        return Check::new(State::Missing, "kernels", "kept", detail)
+        return Check::new(Status::Missing, "kernels", "kept", detail)
             .hint(Some("set ACESTEP_CACHE_DIR to a folder"));
     };
     let (bytes, free) = (kernels::size(folder), free_at(folder));
     let room = free.map_or(String::new(), |free| format!(", {} free", size(free)));
     let detail = format!("{} in {}{room}", size(bytes), folder.display());
-    let state = if bytes == 0 { State::Missing } else { State::Ok };
+    let state = if bytes == 0 { Status::Missing } else { Status::Ok };
     Check::new(state, "kernels", "kept", detail)
         .hint((bytes == 0).then_some("compiled GPU kernels are kept there"))
         .with(json!({ "path": folder, "bytes": bytes, "free_bytes": free }))

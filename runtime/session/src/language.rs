@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
-use acestep_import::{Format, LanguageModelDir, Layout, Origin, built_in};
+use acestep_import::{LanguageModelDir, Layout, ModelFormat, Origin, built_in};
 use acestep_model::{Backend, LanguageCheckpoint, Place};
 use acestep_music::{
-    Composed, Settings, Understood,
+    Composed, LmSettings, Understood,
     lm::{
         self, CachedModel,
         compose::{self, Composing, Timing},
@@ -17,19 +17,19 @@ use serde_json::{Value, json};
 
 /// The user's limits of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct TokenLimits {
     /// The most tokens of an answer.
     pub max_tokens: Option<i64>,
     /// The most tokens of a prompt and its answer.
     pub max_seq: Option<i64>,
 }
 
-impl Limits {
+impl TokenLimits {
     /// Returns `settings` with these limits.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
-    pub fn bound(self, settings: Settings) -> Result<Settings, Error> {
+    pub fn bound(self, settings: LmSettings) -> Result<LmSettings, Error> {
         settings.bounded(self.max_tokens, self.max_seq)
     }
 }
@@ -78,7 +78,7 @@ fn check(
 /// Returns `: GGUF, Q8_0` for files in another program's layout.
 pub fn whose(origin: &Origin) -> String {
     match origin.format {
-        Format::Released | Format::BuiltIn => String::new(),
+        ModelFormat::Released | ModelFormat::BuiltIn => String::new(),
         _ => format!(": {origin}"),
     }
 }
@@ -145,14 +145,14 @@ pub fn compose_all_with<B: Backend>(
 /// The errors of [`compose::understand`]; [`Error::NoDevice`].
 pub fn understand(
     codes: &[u32],
-    settings: &Settings,
+    settings: &LmSettings,
     genres: Option<Arc<GenreVocabulary>>,
     folder: &LanguageModelDir,
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
     on_engine!(engine,
-    for<'a>(codes: &'a [u32], settings: &'a Settings, genres: Option<Arc<GenreVocabulary>>,
+    for<'a>(codes: &'a [u32], settings: &'a LmSettings, genres: Option<Arc<GenreVocabulary>>,
             folder: &'a LanguageModelDir, observe: &'a dyn Observe)
         -> Result<Understood, Error>,
     |place: B| {

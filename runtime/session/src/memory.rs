@@ -7,16 +7,16 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_music::{
-    Settings,
+    LmSettings,
     needs::{self, ModelSizes},
 };
 
+use crate::SessionError;
+
 /// Returns the sizes that the needs of a model's networks are computed from.
 pub fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
-    let parameters = |network| match folder.size(network) {
-        Ok(size) => Ok(size.parameters),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
+    let parameters =
+        |network| folder.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
     ModelSizes::new(
         folder.configs(),
         parameters,
@@ -32,7 +32,7 @@ pub fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
 /// [`Error::Checkpoint`].
 pub fn language(
     folder: &LanguageModelDir,
-    settings: &Settings,
+    settings: &LmSettings,
     prompt: usize,
     seconds: Option<f64>,
     writes_codes: bool,
@@ -41,6 +41,14 @@ pub fn language(
     let size = folder.size().map_err(Error::checkpoint)?.parameters;
     let (config, widths) = (folder.config(), engine.widths());
     Ok(needs::composition(config, size, settings, prompt, seconds, writes_codes, widths))
+}
+
+/// [`check`] for networks of speech, which all stay in memory.
+///
+/// # Errors
+/// [`SessionError::SpeechTooLarge`].
+pub(crate) fn check_speech(needs: &[MemoryNeed], engine: Engine) -> Result<(), Error> {
+    check(needs, true, engine).map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
 }
 
 /// Refuses a run that cannot fit.

@@ -20,7 +20,7 @@ use acestep_music::Request;
 
 pub use error::OutputError;
 pub use format::{latents_format, song_format, speech_format, times_format};
-pub use names::{Names, names, numbered};
+pub use names::{SongPaths, names, numbered};
 
 /// Refuses a file that cannot be written, or that is also one of `inputs`.
 ///
@@ -160,19 +160,28 @@ pub fn check_new_folder(folder: &Path) -> Result<(), Error> {
     first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
 }
 
-/// Refuses a folder for the conditions of the diffusion transformer that could not be written; it may
-/// not exist yet.
+/// Refuses a folder for the conditions of the diffusion transformer that could not be written, or is one of
+/// `inputs`, or holds one that would be replaced. It may not exist yet.
 ///
 /// # Errors
-/// The errors of [`check_target`].
-pub fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error> {
+/// The errors of [`check`].
+pub fn check_conditioning(
+    folder: &Path,
+    inputs: &[&Path],
+    existing: Existing,
+) -> Result<(), Error> {
     if is_absent(folder) {
         return check_new_folder(folder);
     }
-    for name in ["encoder_hidden_states.bin", "context_latents.bin", "initial_noise.bin"] {
-        check_target(&folder.join(name), existing)?;
-    }
-    check_target(&folder.join("conditioning.safetensors"), existing)
+    check_inputs(folder, inputs.iter().copied())?;
+    let names = [
+        "encoder_hidden_states.bin",
+        "context_latents.bin",
+        "initial_noise.bin",
+        "conditioning.safetensors",
+    ];
+    let check = |name: &str| check(&folder.join(name), inputs.iter().copied(), existing);
+    names.into_iter().try_for_each(check)
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ use acestep_engine::{Error, Notice, error::shortened};
 use acestep_music::Request;
 use serde_json::{Map, Value as Json};
 
-pub use error::{Reason, SettingsError};
-pub use keys::{KEYS, Key, Kind, flag, threads, variable};
+pub use error::{FileProblem, SettingsError};
+pub use keys::{KEYS, SettingKey, ValueType, flag, threads, variable};
 pub use template::explained;
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SetBy {
     /// The built-in default.
     Default,
     /// The settings file.
@@ -46,16 +46,16 @@ pub enum Origin {
     /// An environment variable.
     Variable(String),
     /// The program's own input, such as a flag.
-    Told(&'static str),
+    Input(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SetBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Variable(name) => f.write_str(name),
-            Self::Told(name) => f.write_str(name),
+            Self::Input(name) => f.write_str(name),
         }
     }
 }
@@ -66,7 +66,7 @@ pub struct Value<T = String> {
     /// The value in its normal form.
     pub text: T,
     /// Its source.
-    pub origin: Origin,
+    pub origin: SetBy,
     /// Its line in the file, from 1; only for defaults of requests.
     pub line: Option<usize>,
 }
@@ -92,8 +92,8 @@ pub struct Sources {
     pub home: Option<PathBuf>,
     /// The variables of the environment that are not empty.
     pub variables: BTreeMap<String, OsString>,
-    /// Values that the program was told: key, value, and the name of the source.
-    pub told: Vec<(&'static str, String, &'static str)>,
+    /// The program's own input: key, value, and the name of the source.
+    pub given: Vec<(&'static str, String, &'static str)>,
 }
 
 /// All settings that were given.
@@ -116,20 +116,20 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`].
     pub fn read(sources: Sources) -> Result<Self, Error> {
-        let Sources { file, is_named, home, variables, told } = sources;
+        let Sources { file, is_named, home, variables, given } = sources;
         let mut settings = Self::default();
         if let Some(path) = &file {
             settings.take_file(path, is_named, home.as_deref())?;
         }
         settings.file = file;
         settings.take_environment(&variables)?;
-        for (name, text, source) in told {
-            settings.put(name, text, Origin::Told(source));
+        for (name, text, source) in given {
+            settings.put(name, text, SetBy::Input(source));
         }
         Ok(settings)
     }
 
-    fn put(&mut self, name: &'static str, text: String, origin: Origin) {
+    fn put(&mut self, name: &'static str, text: String, origin: SetBy) {
         self.values.insert(name, Value { text, origin, line: None });
     }
 

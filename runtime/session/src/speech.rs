@@ -30,7 +30,7 @@ use acestep_speech::{Options, Spoken, Voices};
 
 pub use fields::{FILES, Fields, TEXTS, is_content};
 use fields::{check_fields, flag, given, taken, text, unix_texts};
-pub use kept::{KeptVoice, check_name, read_kept, shadowing};
+pub use kept::{KeptVoiceInfo, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};
 use resident::no_more;
 pub use resident::{Arriving, Ready, SpeechOn, open_on};
@@ -216,7 +216,7 @@ pub trait PreparedVoice {
 /// The content of the file of a kept voice.
 pub trait VoiceFile {
     /// Describes the voice.
-    fn describe(&self) -> KeptVoice;
+    fn describe(&self) -> KeptVoiceInfo;
 
     /// Writes the file, which appears whole or not at all.
     ///
@@ -285,6 +285,14 @@ pub trait Sink {
     /// # Errors
     /// Any error ends all runs.
     fn done(&mut self, index: usize, spoken: Spoken) -> Result<(), Error>;
+}
+
+/// Returns the error of text `index`, which names its line if there are several texts.
+fn in_line(error: Error, index: usize, texts: usize) -> Error {
+    match texts {
+        1 => error,
+        _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
+    }
 }
 
 /// Returns a notice that names its line, if there are lines.

@@ -13,12 +13,12 @@ use acestep_engine::{
 use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
 use acestep_music::{
-    Array3, Networks, Request, Settings, Understood, codes, codes_of, needs,
+    Array3, LmSettings, Networks, Request, Understood, codes, codes_of, needs,
     tokenize::codes_of_stored,
 };
 use serde_json::{Value, json};
 
-use crate::{language::Limits, memory};
+use crate::{language::TokenLimits, memory};
 
 /// Returns the request of this task with `seed`: upstream's temperature for it, without top-p.
 pub fn request(seed: u64) -> Request {
@@ -35,16 +35,16 @@ pub fn request(seed: u64) -> Request {
 /// [`Error::OutOfRange`].
 pub fn settings(
     request: &Request,
-    limits: Limits,
+    limits: TokenLimits,
     notices: &mut Vec<Notice>,
-) -> Result<Settings, Error> {
+) -> Result<LmSettings, Error> {
     let seeds = request.noise.seed.as_deref().unwrap_or_default();
     limits.bound(request.language.plan(&request.words, seeds, notices)?)
 }
 
 /// The input: audio codes or sound.
 #[derive(Debug)]
-pub enum Source {
+pub enum UnderstandInput {
     /// Audio codes.
     Codes(Vec<u32>),
     /// A sound, and the model that turns it into codes.
@@ -56,15 +56,21 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl UnderstandInput {
     /// Reads the sound at `path`.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if the model lacks a network; the errors of [`read::song`].
-    pub fn read(path: &Path, folder: AceStep, notices: &mut Vec<Notice>) -> Result<Self, Error> {
+    pub fn read(
+        path: &Path,
+        folder: AceStep,
+        notices: &mut Vec<Notice>,
+        observe: &dyn Observe,
+    ) -> Result<Self, Error> {
         folder.require(Network::AudioCodec).map_err(Error::checkpoint)?;
         let vae = &folder.configs().vae;
-        let (audio, more) = read::song(path, vae.frames_per_second().recip(), vae.sampling_rate)?;
+        let least = vae.frames_per_second().recip();
+        let (audio, more) = read::song(path, least, vae.sampling_rate, observe)?;
         notices.extend(more);
         Ok(Self::Sound { audio, folder: Box::new(folder) })
     }
@@ -89,7 +95,7 @@ impl Source {
                 let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
                 let frames = (samples / configs.vae.hop() as f64).ceil() as usize;
                 let codes = frames.div_ceil(configs.dit.pool_window_size);
-                (memory::sizes(folder, engine).listening(frames)?, codes)
+                (memory::sizes(folder, engine).tokenization(frames)?, codes)
             }
         };
         Ok((needs, needs::prompt_tokens(0) + codes))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acestep_engine::{Engine, Error, Notice, device::memory::MemoryNeed};
 use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
-    Composed, Request, Settings, SongError,
+    Composed, LmSettings, Request, SongError,
     lm::{
         compose::{Composing, LmMode},
         constrain::genres::GenreVocabulary,
@@ -18,7 +18,7 @@ use acestep_music::{
 
 use crate::{
     SessionError,
-    language::{self, Limits},
+    language::{self, TokenLimits},
     memory,
 };
 
@@ -32,7 +32,7 @@ pub struct Writing {
     /// True if audio codes are written too.
     pub writes_codes: bool,
     /// Settings of the language model.
-    pub settings: Settings,
+    pub settings: LmSettings,
     /// One seed for each song.
     pub seeds: Vec<u64>,
     /// Notices so far.
@@ -48,7 +48,7 @@ impl Writing {
         mut request: Request,
         mode: LmMode,
         writes_codes: bool,
-        limits: Limits,
+        limits: TokenLimits,
         mut notices: Vec<Notice>,
     ) -> Result<Self, Error> {
         let seeds = request.noise.seeds()?;

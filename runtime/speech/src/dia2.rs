@@ -14,19 +14,19 @@
 //! | `prefix` | recordings as the beginning of a run |
 //! | `streams` | the constants of a model |
 //! | `step`, `run` | the steps of a run on some networks |
-//! | `heard` | the frames that are heard |
+//! | `audible` | the frames that are heard |
 //! | `request`, `plan` | the user's input; everything that the run will do |
 //! | `networks`, `stage`, `memory` | the networks, stages, and the memory that they need |
 //! | `voice`, `snapshot`, `kept` | a recording to codes; the state after it; in a file |
 //! | `sound`, `speak` | frames to samples while they arrive; a plan to speech |
 //! | `begin`, `dialogue` | the state at the beginning; the results |
 
+mod audible;
 mod begin;
 mod choose;
 mod dialogue;
 mod error;
 mod grid;
-mod heard;
 mod ids;
 mod kept;
 mod machine;
@@ -50,25 +50,25 @@ mod times;
 mod voice;
 mod words;
 
-pub use choose::{Drawing, Guidance, Sampling, Uniforms, ban};
-pub use dialogue::{Dialogue, Made};
+pub use audible::{AudibleFrames, Beginning};
+pub use choose::{DrawSettings, Drawing, Guidance, Uniforms, ban};
+pub use dialogue::{Dialogue, StreamItem};
 pub use error::Dia2Error;
 pub use grid::{Grid, sanitised};
-pub use heard::{AudibleFrames, Beginning};
 pub use ids::Ids;
 pub use kept::KeptSnapshot;
-pub use machine::{Machine, Spoken, Text};
+pub use machine::{StateMachine, StepText, WordStart};
 pub use networks::{
     BACKBONE, CODEC_DECODER, CODEC_ENCODER, DEPFORMER, Networks, Pair, reader, streams,
 };
-pub use plan::{Plan, Speakers, Voice, check_request};
+pub use plan::{Plan, Speakers, VoiceKind, check_request};
 pub use prefix::{MOST_PREFIX, Prefix, Recording};
 pub use reading::Reading;
 pub use request::{FIELDS, Request};
 pub use run::{Run, RunEnd};
 pub use script::{Entry, Reader};
 pub use snapshot::Snapshot;
-pub use sound::{Decoding, SAMPLE_RATE};
+pub use sound::{SAMPLE_RATE, StreamingDecoder};
 pub use speak::{Speaking, speak};
 pub use step::{Chooser, Read, RunState, Step, StepNetworks};
 pub use streams::Streams;

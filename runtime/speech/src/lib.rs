@@ -18,10 +18,12 @@
 //! | `resample` | recordings to the rate of a network |
 //! | `codes` | frames of codes to samples, and their checks |
 //! | `memory` | the memory that codecs need |
+//! | `fields` | the fields of a request |
 
 mod codes;
 pub mod dia2;
 mod error;
+mod fields;
 mod guard;
 mod kept_file;
 pub mod magpie;
@@ -39,6 +41,8 @@ mod voices;
 pub use error::SpeechError;
 pub use guard::{Fault, Guard};
 pub use pcm::pcm16;
-pub use spoken::{Chunks, EndReason, Made, Options, Segment, Spoken, StopReason, Times, Word};
+pub use spoken::{
+    Chunks, EndReason, Options, Segment, Spoken, StopReason, StreamItem, Times, Word,
+};
 pub use timestamps::TimesFormat;
 pub use voices::Voices;

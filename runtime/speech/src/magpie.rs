@@ -46,6 +46,6 @@ pub use error::{MagpieError, Tool};
 pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
 pub use plan::{Plan, USUAL_LANGUAGE, tokenizers};
 pub use request::{FIELDS, Request, Sampling};
-pub use sound::Decoding;
+pub use sound::StreamingDecoder;
 pub use speak::{Speaking, speak};
-pub use text::{Encoded, OpenJTalk, Pinyin, TextConfig, Tokenizers, Tools, Word};
+pub use text::{Encoded, JapaneseWord, OpenJTalk, Pinyin, TextConfig, Tokenizers, Tools};

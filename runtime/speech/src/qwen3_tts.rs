@@ -39,13 +39,13 @@ mod trailing;
 mod voice;
 
 pub use choose::{Filters, restrict};
-pub use frames::{Frames, Prefix, Step};
+pub use frames::{Frames, PromptCache, RunStep};
 pub use kept::KeptVoice;
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
 pub use plan::{Following, Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{FIELDS, Request, Sampling};
 pub use snapshot::Snapshot;
-pub use sound::{Decoding, SAMPLE_RATE};
+pub use sound::{SAMPLE_RATE, StreamingDecoder};
 pub use speak::{Speaking, speak};
-pub use voice::{Context, Voice, check_transcript};
+pub use voice::{RefRecording, Voice, check_transcript};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use acestep_engine::{
-    Audio, Error, Network, NetworkCache, Observe,
+    Audio, Error, NetworkCache, NetworkSpec, Observe,
     audio::{loudness::require_finite, resample::to_mono},
 };
 use acestep_model::{Backend, speech::mimi::Encoder};
@@ -15,7 +15,7 @@ use crate::resample::resampled;
 ///
 /// # Errors
 /// [`Error::NotFinite`] if a sample is NaN or infinite; [`Error::Conflict`] if the channels have different
-/// lengths, or there are none, or a rate is 0; [`Error::Cancelled`].
+/// lengths, or there are none, or a rate is implausible; [`Error::Cancelled`].
 pub(crate) fn mono(sound: &Audio, rate: u32, observe: &dyn Observe) -> Result<Vec<f32>, Error> {
     sound.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
     let mean = to_mono(sound, sound.sample_rate)?;
@@ -29,7 +29,7 @@ pub(crate) fn mono(sound: &Audio, rate: u32, observe: &dyn Observe) -> Result<Ve
 pub(crate) fn frames_of<B: Backend>(
     samples: &[f32],
     networks: &NetworkCache<'_, B>,
-    network: Network,
+    network: NetworkSpec,
     encoder: impl Fn() -> Result<Rc<Encoder<B>>, Error>,
     observe: &dyn Observe,
 ) -> Result<Vec<Vec<u32>>, Error> {

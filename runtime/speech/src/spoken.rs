@@ -44,7 +44,7 @@ impl Default for Options {
 
 /// A result of some runs.
 #[derive(Debug, Clone)]
-pub enum Made<T = Spoken> {
+pub enum StreamItem<T = Spoken> {
     /// The next samples of a run.
     Samples(Vec<f32>),
     /// The end of a run.
@@ -56,13 +56,13 @@ pub enum Made<T = Spoken> {
 /// # Errors
 /// The errors of the run and of `sink`.
 pub(crate) fn finish<T>(
-    run: impl Iterator<Item = Result<Made<T>, Error>>,
+    run: impl Iterator<Item = Result<StreamItem<T>, Error>>,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<T, Error> {
     for made in run {
         match made? {
-            Made::Samples(samples) => sink(&samples)?,
-            Made::Done(done) => return Ok(done),
+            StreamItem::Samples(samples) => sink(&samples)?,
+            StreamItem::Done(done) => return Ok(done),
         }
     }
     unreachable!("a run ends with its result or an error")

@@ -19,17 +19,17 @@ use acestep_engine::{BackendWork, Device, Engine, device::dtype};
 use acestep_model::{Backend, Place};
 use anyhow::Result;
 
-pub(crate) use measured::Measured;
+pub(crate) use measured::Measurement;
 pub use page::write;
 pub use peers::Peer;
-pub use results::{Results, repeated};
+pub use results::{BenchRun, repeated};
 pub use table::text;
 
 use crate::{
     Host,
-    families::{Model, Preset},
+    families::{ModelToLoad, Preset},
     machine,
-    measure::{LOAD, Stage, ceilings::Peaks, clock},
+    measure::{BenchStage, LOAD, ceilings::Peaks, clock},
 };
 
 /// The stages to measure.
@@ -38,7 +38,7 @@ pub struct Options {
     /// The sizes.
     pub preset: &'static Preset,
     /// Stages of the preset, in the order of the pipeline.
-    pub stages: Vec<&'static Stage>,
+    pub stages: Vec<&'static BenchStage>,
     /// Length of the song in seconds.
     pub duration_s: f64,
 }
@@ -49,15 +49,15 @@ pub struct Options {
 /// If the device is absent or a network cannot be loaded.
 pub fn run(
     options: Options,
-    model: Option<Model>,
+    model: Option<ModelToLoad>,
     engine: Engine,
     host: &dyn Host,
-) -> Result<Results> {
+) -> Result<BenchRun> {
     let Options { preset, duration_s, .. } = options;
     let (date, load_1m) = (machine::now(), clock::load_1m());
     let bench = Bench { device: engine.device, options, model, host };
     let (ceilings, stages) = engine.run(bench)??;
-    let results = Results {
+    let results = BenchRun {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         date,
         machine: machine::describe(engine.device),
@@ -100,12 +100,12 @@ fn threads() -> usize {
 struct Bench<'a> {
     device: Device,
     options: Options,
-    model: Option<Model>,
+    model: Option<ModelToLoad>,
     host: &'a dyn Host,
 }
 
 impl BackendWork for Bench<'_> {
-    type Output = Result<(Peaks, Vec<Measured>)>;
+    type Output = Result<(Peaks, Vec<Measurement>)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { device, options, model, host } = self;
@@ -121,7 +121,7 @@ impl BackendWork for Bench<'_> {
             for &part in preset.parts {
                 go_on()?;
                 host.line(&format!("load: {part}"));
-                let dtype = Model::dtype(part, place.dtype);
+                let dtype = ModelToLoad::dtype(part, place.dtype);
                 let place = Place::<B> { device: place.device.clone(), dtype };
                 let work = || model.run(part, &place);
                 measured.push(measured::measure(&LOAD, dtype, peaks.used, work)?);

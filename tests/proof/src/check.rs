@@ -18,7 +18,7 @@ use acestep_engine::{BackendWork, Engine, Notice, device::dtype};
 use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
 
-pub use self::part::Part;
+pub use self::part::CheckPart;
 pub use crate::rows::Results;
 use crate::{
     Error, Host,
@@ -26,7 +26,7 @@ use crate::{
     machine::{self, Machine},
     measure::ceilings::Ceilings,
     rows::{Item, Kernel, Line, Summary, Tell},
-    verify::Worker,
+    verify::WorkerCommand,
 };
 
 /// Names of the files with the results.
@@ -40,8 +40,8 @@ pub struct Options {
     /// Directory with released models; by default the built-in tiny models.
     pub models: Option<PathBuf>,
     /// The parts, in any order; if empty, all parts.
-    pub only: Vec<Part>,
-    /// The presets of [`Part::Bench`]; if empty, all presets.
+    pub only: Vec<CheckPart>,
+    /// The presets of [`CheckPart::Bench`]; if empty, all presets.
     pub presets: Vec<&'static Preset>,
     /// True for a few small shapes and short songs.
     pub quick: bool,
@@ -59,7 +59,7 @@ pub struct Options {
 #[derive(Debug, Clone, Copy)]
 pub struct Child {
     /// The part.
-    pub part: Part,
+    pub part: CheckPart,
     /// Index of the first item.
     pub from: usize,
     /// Ceilings that are already measured.
@@ -98,10 +98,10 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(self, machine: Machine) -> Result<Results> {
         let Self { options, engine, host, .. } = self;
-        let is_wanted = |part: &Part| options.only.is_empty() || options.only.contains(part);
-        let wanted: Vec<Part> = Part::ALL.into_iter().filter(is_wanted).collect();
+        let is_wanted = |part: &CheckPart| options.only.is_empty() || options.only.contains(part);
+        let wanted: Vec<CheckPart> = CheckPart::ALL.into_iter().filter(is_wanted).collect();
         self.refuse_what_cannot_be_read(&wanted)?;
-        if options.torch.is_some() && !wanted.contains(&Part::Bench) {
+        if options.torch.is_some() && !wanted.contains(&CheckPart::Bench) {
             host.note("`torch` is not used: PyTorch is measured beside `bench`, which is left out");
         }
         std::fs::create_dir_all(&options.out)
@@ -116,7 +116,7 @@ impl Check<'_> {
             ..Results::default()
         };
         // Check the device first; otherwise every part would fail because of it.
-        let found = self.part(Part::Device, &mut results)?;
+        let found = self.part(CheckPart::Device, &mut results)?;
         if host.is_cancelled() {
             return Err(acestep_engine::Error::Cancelled.into());
         }
@@ -141,19 +141,19 @@ impl Check<'_> {
     }
 
     /// Checks the paths first, so that a wrong path does not stop the command after an hour.
-    fn refuse_what_cannot_be_read(&self, wanted: &[Part]) -> Result<()> {
+    fn refuse_what_cannot_be_read(&self, wanted: &[CheckPart]) -> Result<()> {
         let Options { goldens, models, .. } = self.options;
-        if let Some(goldens) = goldens.as_deref().filter(|_| wanted.contains(&Part::Verify)) {
+        if let Some(goldens) = goldens.as_deref().filter(|_| wanted.contains(&CheckPart::Verify)) {
             goldens::readable(goldens)?;
         }
-        if wanted.contains(&Part::Lengths) || wanted.contains(&Part::Types) {
+        if wanted.contains(&CheckPart::Lengths) || wanted.contains(&CheckPart::Types) {
             songs::model(models.as_deref())?;
         }
         Ok(())
     }
 
     /// Runs a part in child processes.
-    fn part(&self, part: Part, results: &mut Results) -> Result<Summary> {
+    fn part(&self, part: CheckPart, results: &mut Results) -> Result<Summary> {
         let host = self.host;
         let items = items(part, self.options);
         let ceilings = Cell::new(None);
@@ -209,7 +209,7 @@ impl Check<'_> {
         // It takes as long as all parts before it.
         let python = options.torch.as_ref().filter(|_| !host.is_cancelled());
         let Some(python) = python else { return Ok(()) };
-        let of_bench = |part: &Summary| part.name == Part::Bench.name();
+        let of_bench = |part: &Summary| part.name == CheckPart::Bench.name();
         let Some(place) = results.parts.iter().position(of_bench) else { return Ok(()) };
         let tasks = speed::tasks(options.quick, &options.presets);
         let dtype = results.dtype.clone();
@@ -236,14 +236,14 @@ impl Check<'_> {
 }
 
 /// Returns the items of a part.
-fn items(part: Part, options: &Options) -> Vec<Item> {
+fn items(part: CheckPart, options: &Options) -> Vec<Item> {
     match part {
-        Part::Device => vec![Item { name: "whether it is there".to_owned(), group: 0 }],
-        Part::Verify => goldens::items(options.goldens.as_deref()),
-        Part::Kernels => kernels::items(options.quick),
-        Part::Lengths => songs::items(options.quick),
-        Part::Types => types::items(),
-        Part::Bench => speed::items(&speed::tasks(options.quick, &options.presets)),
+        CheckPart::Device => vec![Item { name: "whether it is there".to_owned(), group: 0 }],
+        CheckPart::Verify => goldens::items(options.goldens.as_deref()),
+        CheckPart::Kernels => kernels::items(options.quick),
+        CheckPart::Lengths => songs::items(options.quick),
+        CheckPart::Types => types::items(),
+        CheckPart::Bench => speed::items(&speed::tasks(options.quick, &options.presets)),
     }
 }
 
@@ -255,7 +255,7 @@ pub fn work(
     options: &Options,
     child: Child,
     engine: Engine,
-    worker: &Worker<'_>,
+    worker: &WorkerCommand<'_>,
     host: &dyn Host,
 ) -> Result<()> {
     let Child { part, from, .. } = child;
@@ -278,13 +278,13 @@ pub fn work(
         }
         tell(Line::Begin { index, name: item.name.clone() });
         let done = match part {
-            Part::Device | Part::Kernels | Part::Bench => {
+            CheckPart::Device | CheckPart::Kernels | CheckPart::Bench => {
                 let step = Step { options, child, index, tell: &tell };
                 engine.run(step).map_err(Into::into).flatten()
             }
-            Part::Verify => goldens::run(index, goldens, engine.device, worker, host, &tell),
-            Part::Lengths => songs::run(index, *quick, models, engine, host, &tell),
-            Part::Types => types::run(index, *quick, models, engine, host, &tell),
+            CheckPart::Verify => goldens::run(index, goldens, engine.device, worker, host, &tell),
+            CheckPart::Lengths => songs::run(index, *quick, models, engine, host, &tell),
+            CheckPart::Types => types::run(index, *quick, models, engine, host, &tell),
         };
         if let Err(error) = done {
             if host.is_cancelled() {
@@ -313,12 +313,12 @@ impl BackendWork for Step<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { options, child, index, tell } = self;
         match child.part {
-            Part::Kernels => kernels::run::<B>(index, options.quick, &place.device, tell),
-            Part::Bench => {
+            CheckPart::Kernels => kernels::run::<B>(index, options.quick, &place.device, tell),
+            CheckPart::Bench => {
                 let tasks = speed::tasks(options.quick, &options.presets);
                 speed::run(index, &tasks, child.ceilings, &place, tell)
             }
-            Part::Device | Part::Verify | Part::Lengths | Part::Types => {
+            CheckPart::Device | CheckPart::Verify | CheckPart::Lengths | CheckPart::Types => {
                 B::sync(&place.device).map_err(|error| anyhow::anyhow!("{error:?}"))?;
                 tell(Line::Backend(B::name(&place.device)));
                 Ok(())

@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
-pub use acestep::speed::load::Model;
+pub use acestep::speed::load::ModelToLoad;
 pub(crate) use acestep::{
     goldens::{built_in, checkpoints::Checkpoints},
     songs, types,
@@ -36,7 +36,7 @@ pub use qwen3_tts::{
 use crate::{
     Host,
     golden::{page::Page, set::Set, sheet::Sheet, tolerance::Bounds},
-    measure::{LOAD, Run, Stage},
+    measure::{BenchStage, LOAD, Run},
 };
 
 /// The presets of every family.
@@ -46,7 +46,7 @@ pub static PRESETS: LazyLock<Vec<&'static Preset>> = LazyLock::new(|| {
 });
 
 /// The stages of every family, in the order of the pipelines.
-pub static STAGES: LazyLock<Vec<&'static Stage>> = LazyLock::new(|| {
+pub static STAGES: LazyLock<Vec<&'static BenchStage>> = LazyLock::new(|| {
     let speech = qwen3_tts::STAGES.iter().chain(dia2::STAGES).chain(magpie::STAGES);
     acestep::STAGES.iter().chain(speech).copied().collect()
 });
@@ -96,7 +96,7 @@ impl Work {
 
 /// The values that a file of goldens is compared with come from these.
 #[derive(Clone, Copy)]
-pub(crate) struct Of<'a> {
+pub(crate) struct GoldenSource<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
@@ -118,7 +118,8 @@ pub(crate) fn texts<B: Backend>(set: &Set) -> Vec<Texts<B>> {
     if dia2::owns(set) {
         return dia2::texts();
     }
-    acestep::goldens::texts().into_iter().chain(qwen3_tts::texts()).collect()
+    let own = acestep::goldens::texts().into_iter().chain(qwen3_tts::texts());
+    own.chain(magpie::texts()).collect()
 }
 
 /// A file of tensors of the goldens.
@@ -132,7 +133,7 @@ pub(crate) struct Tensors<B: Backend> {
 }
 
 /// Compares a file of tensors.
-type CompareTensors<B> = fn(&mut Sheet<'_>, Of<'_>, &Place<B>) -> Result<()>;
+type CompareTensors<B> = fn(&mut Sheet<'_>, GoldenSource<'_>, &Place<B>) -> Result<()>;
 
 impl<B: Backend> Tensors<B> {
     pub(crate) fn new(
@@ -162,7 +163,7 @@ pub(crate) struct Texts<B: Backend> {
 }
 
 /// Compares a file of text.
-type CompareTexts<B> = fn(Page<'_>, &Value, Of<'_>, &Place<B>) -> Result<()>;
+type CompareTexts<B> = fn(Page<'_>, &Value, GoldenSource<'_>, &Place<B>) -> Result<()>;
 
 impl<B: Backend> Texts<B> {
     pub(crate) fn new(
@@ -202,7 +203,7 @@ pub struct Preset {
     /// Description, for help.
     pub about: &'static str,
     /// Its stages in the order of the pipeline, and the work of each.
-    pub(crate) stages: &'static [(&'static Stage, Work)],
+    pub(crate) stages: &'static [(&'static BenchStage, Work)],
     /// Its networks in an installed model.
     pub(crate) parts: &'static [Network],
 }
@@ -210,7 +211,7 @@ pub struct Preset {
 /// A stage of a preset that `check` measures.
 pub(crate) struct Timed {
     pub(crate) preset: &'static str,
-    pub(crate) stage: &'static Stage,
+    pub(crate) stage: &'static BenchStage,
     /// Lengths in seconds; if empty, a length that has no place in the name.
     pub(crate) lengths: &'static [f64],
 }
@@ -224,14 +225,14 @@ impl Preset {
     pub(crate) const fn new(
         name: &'static str,
         about: &'static str,
-        stages: &'static [(&'static Stage, Work)],
+        stages: &'static [(&'static BenchStage, Work)],
         parts: &'static [Network],
     ) -> Self {
         Self { name, about, stages, parts }
     }
 
     /// Returns the stages in the order of the pipeline.
-    pub fn stages(&self) -> impl Iterator<Item = &'static Stage> {
+    pub fn stages(&self) -> impl Iterator<Item = &'static BenchStage> {
         self.stages.iter().map(|(stage, _)| *stage)
     }
 
@@ -239,8 +240,12 @@ impl Preset {
     ///
     /// # Errors
     /// If it is not installed or its files do not fit.
-    pub fn open(&self, choice: &str, layout: &Layout) -> Result<Model, acestep_import::Error> {
-        Model::open(choice, self.parts, layout)
+    pub fn open(
+        &self,
+        choice: &str,
+        layout: &Layout,
+    ) -> Result<ModelToLoad, acestep_import::Error> {
+        ModelToLoad::open(choice, self.parts, layout)
     }
 
     /// Speaks for `length` with random weights; `None` if the preset is not one of speech.
@@ -263,7 +268,7 @@ impl Preset {
     }
 
     /// Returns the work of a stage, if the preset has it.
-    pub(crate) fn work(&self, stage: &Stage) -> Option<Work> {
+    pub(crate) fn work(&self, stage: &BenchStage) -> Option<Work> {
         self.stages.iter().find(|(own, _)| *own == stage).map(|&(_, work)| work)
     }
 }
@@ -282,7 +287,7 @@ pub(crate) fn preset<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Pres
 }
 
 /// Reads a stage by its name.
-pub(crate) fn stage<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Stage, D::Error> {
+pub(crate) fn stage<'de, D: Deserializer<'de>>(from: D) -> Result<&'static BenchStage, D::Error> {
     let name = String::deserialize(from)?;
     let found = STAGES.iter().copied().chain([&LOAD]).find(|stage| stage.name == name);
     found.ok_or_else(|| D::Error::custom(format!("unknown stage `{name}`")))

@@ -6,15 +6,15 @@
 //! | [`case`], [`ledger`] | one comparison; all of a run, and what a failure does to it |
 //! | [`sheet`], [`page`] | the comparisons of a file of tensors, of a file of text |
 //! | [`tolerance`] | the allowed difference |
-//! | [`word`] | messages between processes |
+//! | [`message`] | messages between processes |
 
 pub(crate) mod case;
 pub(crate) mod ledger;
+pub(crate) mod message;
 pub(crate) mod page;
 pub(crate) mod set;
 pub(crate) mod sheet;
 pub(crate) mod tolerance;
-pub(crate) mod word;
 
 /// The checkpoints lack a network that a file needs: its cases are skipped.
 #[derive(Debug, thiserror::Error)]

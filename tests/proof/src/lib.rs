@@ -25,4 +25,4 @@ pub mod verify;
 
 pub use error::Error;
 pub use host::Host;
-pub use measure::{Stage, ceilings::Ceilings};
+pub use measure::{BenchStage, ceilings::Ceilings};

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acestep_engine::{
     Device,
-    device::listing::{Adapter, Listing},
+    device::listing::{GpuAdapter, Listing},
 };
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
@@ -121,7 +121,7 @@ fn card(device: Device, listing: &Listing, processor: &str) -> Gpu {
         }),
         Device::Wgpu(index) => {
             let found = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
-            let name = |adapter: &Adapter| format!("{} ({})", adapter.name, adapter.kind);
+            let name = |adapter: &GpuAdapter| format!("{} ({})", adapter.name, adapter.kind);
             Gpu {
                 name: found.map(name),
                 // Neither Vulkan nor Metal reports it here.

@@ -18,7 +18,7 @@ use clock::Time;
 
 /// A stage that is measured alone.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct BenchStage {
     /// Name in flags and results.
     pub name: &'static str,
     /// Description, for help.
@@ -35,9 +35,9 @@ pub struct Stage {
 }
 
 /// Loading of a network from files.
-pub(crate) static LOAD: Stage = Stage::new("load", "Loading of a network from files");
+pub(crate) static LOAD: BenchStage = BenchStage::new("load", "Loading of a network from files");
 
-impl Stage {
+impl BenchStage {
     /// A stage with a network of each preset's size, which is kept in f32 or bf16.
     pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Stage {
     }
 }
 
-impl Serialize for Stage {
+impl Serialize for BenchStage {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.name)
     }

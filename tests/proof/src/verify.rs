@@ -26,8 +26,8 @@ use crate::{
     families::{Checkpoints, DialogueModels, MagpieModels, SpeechModels, built_in},
     golden::{
         ledger::Tell,
+        message::{Done, Message},
         set::{self, Set},
-        word::{Done, Word},
     },
 };
 use files::Verify;
@@ -44,7 +44,7 @@ pub struct Given<'a> {
 }
 
 /// Returns the command of a child process that calls [`work`] with these files.
-pub type Worker<'a> = dyn Fn(Given<'_>) -> Result<Command> + 'a;
+pub type WorkerCommand<'a> = dyn Fn(Given<'_>) -> Result<Command> + 'a;
 
 /// The outcome of a run.
 #[derive(Debug, Serialize)]
@@ -81,12 +81,12 @@ impl Report {
 pub fn run(
     given: Given<'_>,
     device: Device,
-    worker: &Worker<'_>,
+    worker: &WorkerCommand<'_>,
     host: &dyn Host,
     tell: &dyn Fn(&Case) -> io::Result<()>,
 ) -> Result<Vec<Case>> {
-    let tell = |word: &Word| match word {
-        Word::Case(case) => tell(case),
+    let tell = |message: &Message| match message {
+        Message::Case(case) => tell(case),
         _ => Ok(()),
     };
     let read = Given::read(given)?;
@@ -108,18 +108,18 @@ pub fn work(given: Given<'_>, device: Device, host: &dyn Host, finished: impl Re
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let known: Done = serde_json::from_reader(finished)
         .context("standard input has no list of finished cases")?;
-    let tell = |word: &Word| {
-        // A word holds names, numbers and texts, so conversion to JSON cannot fail.
-        host.output(&serde_json::to_string(word).unwrap_or_default())
+    let tell = |message: &Message| {
+        // A message has names, numbers and texts, so conversion to JSON cannot fail.
+        host.output(&serde_json::to_string(message).unwrap_or_default())
     };
     let done = Given::read(given).and_then(|read| read.compare(device, &known, host, &tell));
     let last = match done {
-        Ok(_) => Word::End,
+        Ok(_) => Message::End,
         // The parent process knows that the run was stopped.
         Err(_) if host.is_cancelled() => return Ok(()),
         // If the device is unusable, another process computes the rest.
         Err(error) if error.chain().any(is_device_gone) => return Ok(()),
-        Err(error) => Word::Error { message: format!("{error:#}"), hint: host.hint(&error) },
+        Err(error) => Message::Error { message: format!("{error:#}"), hint: host.hint(&error) },
     };
     Ok(tell(&last).map_err(Error::Output)?)
 }

@@ -1,6 +1,6 @@
 //! Pipelines of diffusers.
 
-use acestep_import::{AceStep, Format, Network, open, open_tiny};
+use acestep_import::{AceStep, ModelFormat, Network, open, open_tiny};
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{self, write_diffusers},
@@ -17,7 +17,7 @@ fn a_pipeline_of_diffusers_is_the_whole_model() {
     let model = open("pipeline", &layout(dir.path())).expect("a model");
     assert_eq!(model.name(), "pipeline");
     assert_eq!(model.notices(), [""; 0]);
-    is_the_same(&model, Format::Diffusers);
+    is_the_same(&model, ModelFormat::Diffusers);
 }
 
 /// diffusers registers the two halves of the audio codec as optional.
@@ -73,5 +73,5 @@ fn a_pipelines_zeros_are_no_silence() {
     assert!(error.contains("it is nothing but zeros"), "{error}");
     let silence = foreign::released().join("acestep-v15-turbo/silence_latent.pt");
     std::fs::copy(silence, dir.path().join("silence_latent.pt")).expect("a copy");
-    is_the_same(&open(), Format::Diffusers);
+    is_the_same(&open(), ModelFormat::Diffusers);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use acestep_import::{
-    Format, Layout, open, open_language_model, open_tiny, open_tiny_language_model,
+    Layout, ModelFormat, open, open_language_model, open_tiny, open_tiny_language_model,
 };
 use acestep_tests::{
     Cpu, DEVICE,
@@ -24,7 +24,7 @@ fn gguf_files_are_found_by_their_names_and_hold_everything() {
     assert_eq!(model.name(), "turbo");
     assert!(model.path().ends_with("acestep-v15-turbo-F32.gguf"));
     assert_eq!(model.notices(), [""; 0]);
-    is_the_same(&model, Format::Gguf);
+    is_the_same(&model, ModelFormat::Gguf);
     let folder = open_language_model(None, &layout).expect("a language model");
     assert_eq!(folder.name(), "lm-0.6b");
     is_the_same_language_model(&folder);
@@ -106,7 +106,7 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
         let content = std::fs::read(released.join(from).join(file)).expect("a golden");
         std::fs::write(dir.path().join(file), content).expect("written");
     }
-    is_the_same(&open(), Format::Gguf);
+    is_the_same(&open(), ModelFormat::Gguf);
 }
 
 /// The released language models have no head of their own: their table of tokens is it, in every type. A

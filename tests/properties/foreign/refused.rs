@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Directory, Format, Layout, open, open_language_model};
+use acestep_import::{Directory, Layout, ModelFormat, open, open_language_model};
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{
@@ -165,5 +165,5 @@ fn other_files_are_refused_by_what_they_are() {
     let index = r#"{"_class_name": "FluxPipeline"}"#;
     std::fs::write(pipeline.join("model_index.json"), index).expect("written");
     assert!(refused("pipeline", dir.path()).contains("of class `FluxPipeline`"));
-    assert!(matches!(Directory::Disk(pipeline).format(), Format::Released));
+    assert!(matches!(Directory::Disk(pipeline).format(), ModelFormat::Released));
 }

@@ -22,8 +22,8 @@ pub use gguf::{
     write_gguf, write_gguf_models,
 };
 pub use qwentts::{
-    Entry, qwentts_codec, qwentts_talker, write_qwentts, write_qwentts_codec, write_qwentts_talker,
-    write_rounded_release,
+    GgufValue, qwentts_codec, qwentts_talker, write_qwentts, write_qwentts_codec,
+    write_qwentts_talker, write_rounded_release,
 };
 
 /// Returns the folder in the released layout. All other formats are made from it.

@@ -19,7 +19,7 @@ fn goldens() -> std::path::PathBuf {
 const CODEC: &str = "Qwen3-TTS-Tokenizer-12Hz";
 
 /// A value of a GGUF header: its key, and its type and content.
-pub type Entry = (String, Vec<u8>);
+pub type GgufValue = (String, Vec<u8>);
 
 /// Writes the tiny talker `kind`, `Base` or `CustomVoice`, as `qwen-talker-0.6b-KIND-TYPE.gguf`.
 pub fn write_qwentts_talker(to: &Path, kind: &str, weights: Weights) {
@@ -36,7 +36,7 @@ pub fn write_qwentts_codec(to: &Path, weights: Weights) {
 }
 
 /// Writes one file, with the types that qwentts.cpp's quantiser picks.
-pub fn write_qwentts(path: &Path, values: &[Entry], tensors: &Stack, weights: Weights) {
+pub fn write_qwentts(path: &Path, values: &[GgufValue], tensors: &Stack, weights: Weights) {
     let values: Vec<_> = values.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     write_gguf(path, &values, tensors, |name, stored| picked(name, stored, weights));
 }
@@ -83,7 +83,7 @@ fn picked(name: &str, stored: &Stored, weights: Weights) -> Weights {
 }
 
 /// Returns the values and the tensors of the tiny talker `kind`.
-pub fn qwentts_talker(kind: &str) -> (Vec<Entry>, Stack) {
+pub fn qwentts_talker(kind: &str) -> (Vec<GgufValue>, Stack) {
     let from = goldens().join(format!("Qwen3-TTS-12Hz-0.6B-{kind}"));
     let json =
         |file: &str| -> Value { serde_json::from_str(&text(&from.join(file))).expect("JSON") };
@@ -154,7 +154,7 @@ pub fn qwentts_talker(kind: &str) -> (Vec<Entry>, Stack) {
 }
 
 /// Returns the values and the tensors of the tiny codec.
-pub fn qwentts_codec() -> (Vec<Entry>, Stack) {
+pub fn qwentts_codec() -> (Vec<GgufValue>, Stack) {
     let from = goldens().join(CODEC);
     let config: Value = serde_json::from_str(&text(&from.join("config.json"))).expect("JSON");
     let mut values = Values(Vec::new());
@@ -332,7 +332,7 @@ fn renamed(name: &str) -> Option<String> {
 }
 
 /// The values of a header.
-struct Values(Vec<Entry>);
+struct Values(Vec<GgufValue>);
 
 impl Values {
     fn text(&mut self, key: &str, value: &str) {

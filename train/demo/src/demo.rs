@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
     use crate::{flow::Singer, vocabulary::WORDS};
-    use acestep_train::times::Times;
+    use acestep_train::times::LogitNormal;
 
     /// bf16 takes two bytes per parameter; tokenizers and exact tensors take less than 500 kB.
     #[test]
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_configuration() {
-        let times = Times::of(&Sizes::demo().expect("sizes").dit);
-        assert_eq!(times, Times { mu: 1.0, sigma: 1.4 });
+        let times = LogitNormal::of(&Sizes::demo().expect("sizes").dit);
+        assert_eq!(times, LogitNormal { mu: 1.0, sigma: 1.4 });
     }
 
     #[test]

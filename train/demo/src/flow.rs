@@ -17,11 +17,11 @@ pub use pieces::Pieces;
 use std::ops::Range;
 
 use acestep_model::{
-    acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Packed},
+    acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Padded},
     qwen3,
 };
 use acestep_music::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
-use acestep_train::{random::normal, times::Times};
+use acestep_train::{random::normal, times::LogitNormal};
 use burn::{
     module::Module,
     tensor::{Int, Tensor, TensorData, backend::AutodiffBackend},
@@ -71,7 +71,7 @@ pub struct TaskMix {
 #[derive(Debug, Clone, Copy)]
 pub struct PhaseSettings {
     /// Distributions of times; successive items cycle through them.
-    pub times: &'static [Times],
+    pub times: &'static [LogitNormal],
     /// [`TaskMix::unknown`] of steps with audio codes, which can tell tempo, metre and key
     /// themselves.
     pub unknown_with_codes: f64,
@@ -270,8 +270,8 @@ where
             let ids: Vec<Vec<u32>> = texts.map(|text| self.tokens(text)).collect();
             padded(ids, &self.device)
         });
-        let text = Packed { hidden: model.text_encoder.forward(captions.0), mask: captions.1 };
-        let lyrics = Packed { hidden: model.text_encoder.embed(lyrics.0), mask: lyrics.1 };
+        let text = Padded { hidden: model.text_encoder.forward(captions.0), mask: captions.1 };
+        let lyrics = Padded { hidden: model.text_encoder.embed(lyrics.0), mask: lyrics.1 };
         let items = prompts.len();
         let timbre = TensorData::new(timbre, [items, self.timbre_frames, self.channels]);
         let timbre = Tensor::<B, 3>::from_data(timbre, &self.device);

@@ -31,6 +31,6 @@ mod synth;
 pub use classes::Styles;
 pub use faults::{Faults, faults};
 pub use features::{Features, NAMES, features};
-pub use key::{Key, key};
+pub use key::{DetectedKey, key};
 pub use sound::{RATE, Sound};
 pub use tempo::{FASTEST, SLOWEST, Tempo, tempo};

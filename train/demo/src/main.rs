@@ -14,14 +14,14 @@ use std::{
 use acestep_engine::device::{Device, kernels};
 use anyhow::Context;
 use clap::Parser;
-use stages::{Setting, Stage, at_least_one, report};
+use stages::{Setting, TrainingStage, at_least_one, report};
 
 /// Trains the demo model, stage by stage; a stopped stage resumes at the next call.
 #[derive(Debug, Parser)]
 #[command(name = "acestep-demo", version)]
 struct Arguments {
     #[command(subcommand)]
-    stage: Stage,
+    stage: TrainingStage,
     /// Folder of all stages; released files are in its `model`
     #[arg(long, global = true, default_value = "target/demo", value_name = "DIR")]
     folder: PathBuf,

@@ -29,7 +29,7 @@ use clap::{Args, Subcommand, builder::RangedU64ValueParser};
 use product::Product;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Stage {
+pub(crate) enum TrainingStage {
     /// Trains the tokenizers on the texts of composed pieces
     Words,
     /// Trains the autoencoder: sound to latents and back
@@ -58,7 +58,7 @@ pub(crate) struct Taught {
     steps: Option<usize>,
 }
 
-impl Stage {
+impl TrainingStage {
     /// True if the stage computes networks.
     pub(crate) fn computes(&self) -> bool {
         !matches!(self, Self::Words | Self::Pieces(_))
@@ -125,17 +125,17 @@ impl Setting<'_> {
 }
 
 /// Runs a stage.
-pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
+pub(crate) fn run(stage: &TrainingStage, setting: &Setting<'_>) -> anyhow::Result<()> {
     let done = match stage {
-        Stage::Words => words::run(setting)?,
-        Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
-        Stage::Vae(_)
-        | Stage::Decoder(_)
-        | Stage::Corpus
-        | Stage::Codes(_)
-        | Stage::Flow(_)
-        | Stage::Polish(_)
-        | Stage::Language(_) => {
+        TrainingStage::Words => words::run(setting)?,
+        TrainingStage::Pieces(pieces) => pieces::run(setting, pieces)?,
+        TrainingStage::Vae(_)
+        | TrainingStage::Decoder(_)
+        | TrainingStage::Corpus
+        | TrainingStage::Codes(_)
+        | TrainingStage::Flow(_)
+        | TrainingStage::Polish(_)
+        | TrainingStage::Language(_) => {
             let engine = Engine { device: setting.device, dtype: DType::F32 };
             engine.run(Computed { stage, setting })??
         }
@@ -148,7 +148,7 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
 
 /// A stage that computes networks.
 struct Computed<'a> {
-    stage: &'a Stage,
+    stage: &'a TrainingStage,
     setting: &'a Setting<'a>,
 }
 
@@ -161,14 +161,16 @@ impl BackendWork for Computed<'_> {
         // The initial weights depend on this seed too.
         B::seed(&place.device, setting.seed);
         match stage {
-            Stage::Vae(taught) => vae::run(setting, *taught, &place),
-            Stage::Decoder(taught) => decoder::run(setting, *taught, &place),
-            Stage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
-            Stage::Codes(taught) => codes::run(setting, *taught, &place),
-            Stage::Flow(taught) => flow::run(setting, *taught, &place),
-            Stage::Polish(taught) => polish::run(setting, *taught, &place),
-            Stage::Language(taught) => language::run(setting, *taught, &place),
-            Stage::Words | Stage::Pieces(_) => unreachable!("no network is in these"),
+            TrainingStage::Vae(taught) => vae::run(setting, *taught, &place),
+            TrainingStage::Decoder(taught) => decoder::run(setting, *taught, &place),
+            TrainingStage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
+            TrainingStage::Codes(taught) => codes::run(setting, *taught, &place),
+            TrainingStage::Flow(taught) => flow::run(setting, *taught, &place),
+            TrainingStage::Polish(taught) => polish::run(setting, *taught, &place),
+            TrainingStage::Language(taught) => language::run(setting, *taught, &place),
+            TrainingStage::Words | TrainingStage::Pieces(_) => {
+                unreachable!("no network is in these")
+            }
         }
     }
 }

@@ -21,12 +21,12 @@ use acestep_music::{
     request::words::too_long,
 };
 
-use super::sidecar::{self, Said};
+use super::sidecar::{self, SongText};
 use crate::Error;
 
 /// A song of the folder; its sound is not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DatasetSong {
     /// The sound file.
     pub audio: PathBuf,
     /// Description of the sound.
@@ -39,7 +39,7 @@ pub struct Entry {
     pub metas: Metas,
 }
 
-impl Entry {
+impl DatasetSong {
     /// The metadata of a song that lasts `seconds`.
     pub fn metas_of(&self, seconds: f64) -> Metas {
         Metas { duration: Some(duration_text(seconds)), ..self.metas.clone() }
@@ -66,7 +66,7 @@ pub fn read(
     folder: &Path,
     tag: Option<&str>,
     caption: Option<&str>,
-) -> Result<(Vec<Entry>, Vec<Notice>), Error> {
+) -> Result<(Vec<DatasetSong>, Vec<Notice>), Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     let (mut sounds, mut texts) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -145,10 +145,10 @@ fn of_song(
     audio: PathBuf,
     tag: Option<&str>,
     other: Option<&str>,
-) -> Result<(Entry, Vec<Notice>), Error> {
+) -> Result<(DatasetSong, Vec<Notice>), Error> {
     let json = audio.with_extension("json");
-    let Said { request, metadata, mut notices } = match text(&json)? {
-        None => Said::default(),
+    let SongText { request, metadata, mut notices } = match text(&json)? {
+        None => SongText::default(),
         Some(text) => sidecar::read(&json, &text)?,
     };
     let field = |text: Option<String>| {
@@ -169,7 +169,7 @@ fn of_song(
             None => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
         },
     };
-    let (lyrics, left_out) = acestep_music::lyrics::sung(&lyrics);
+    let (lyrics, left_out) = acestep_music::lyrics::cleaned(&lyrics);
     let caption = match tag {
         Some(tag) if !caption.is_empty() => format!("{tag}, {caption}"),
         _ => caption,
@@ -184,7 +184,7 @@ fn of_song(
         duration: None,
     };
     let language = metadata.vocal_language.unwrap_or("unknown").to_owned();
-    Ok((Entry { audio, caption, lyrics, language, metas }, notices))
+    Ok((DatasetSong { audio, caption, lyrics, language, metas }, notices))
 }
 
 pub(super) fn bad(path: &Path, reason: &str) -> Error {

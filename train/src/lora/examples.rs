@@ -13,11 +13,11 @@ use crate::{random::normal, times};
 
 /// The times to train at.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Times {
+pub enum Timesteps {
     /// The eight times of a turbo model with shift 3.
     Turbo,
     /// Any time, drawn as in the model's own training.
-    Any(times::Times),
+    Any(times::LogitNormal),
 }
 
 /// The schedule of turbo models with shift 3.
@@ -35,7 +35,7 @@ pub struct Examples<'a, B: Backend> {
     /// The data that all songs share.
     pub common: &'a Common,
     /// The times to train at.
-    pub times: Times,
+    pub times: Timesteps,
     /// Songs per step, computed one after the other.
     pub batch: usize,
     /// The device to compute on.
@@ -61,10 +61,10 @@ where
         let Common { channels, width, null, silence } = self.common;
         let frames = song.latents.len() / channels;
         let time = match self.times {
-            Times::Turbo => TURBO[random.random_range(0..TURBO.len())],
-            Times::Any(times) => times.draw(random),
+            Timesteps::Turbo => TURBO[random.random_range(0..TURBO.len())],
+            Timesteps::Any(times) => times.draw(random),
         };
-        let is_told = self.times == Times::Turbo || !random.random_bool(UNCONDITIONAL);
+        let is_told = self.times == Timesteps::Turbo || !random.random_bool(UNCONDITIONAL);
         let noise = normal(random, song.latents.len());
         let pairs = || song.latents.iter().zip(&noise);
         let noisy = pairs().map(|(x, n)| time * n + (1.0 - time) * x).collect();

@@ -7,7 +7,7 @@ use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, ModelFiles, Place};
 use burn::{backend::Autodiff, module::Module, tensor::DType};
 
-use super::{Addition, Entry, Examples, Shape, Times, prepare, write};
+use super::{Addition, DatasetSong, Examples, Shape, Timesteps, prepare, write};
 use crate::{
     Error, LEARNING,
     learner::OptimizerConfig,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Settings of a training run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct TrainingSettings {
     /// The adapter.
     pub shape: Shape,
     /// The seed of all random values.
@@ -37,7 +37,7 @@ pub struct Settings {
 /// The losses of the first step of a run and of its last row, if it took any step.
 pub type Losses = Option<[f32; 2]>;
 
-impl Settings {
+impl TrainingSettings {
     /// Refuses values that no adapter can be trained with.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Settings {
     pub fn training(
         &self,
         output: &Path,
-        entries: &[Entry],
+        entries: &[DatasetSong],
         facts: Vec<String>,
     ) -> Result<TrainingRun, Error> {
         let steps = (self.epochs * entries.len()).div_ceil(self.batch);
@@ -109,8 +109,8 @@ pub fn check_dtype(dtype: DType) -> Result<(), &'static str> {
 
 /// Adds the songs to `facts`, one fact per line. A song is identified by the content of its file and
 /// by its texts.
-fn identity(mut facts: Vec<String>, entries: &[Entry]) -> Result<String, Error> {
-    for Entry { audio, caption, lyrics, language, metas } in entries {
+fn identity(mut facts: Vec<String>, entries: &[DatasetSong]) -> Result<String, Error> {
+    for DatasetSong { audio, caption, lyrics, language, metas } in entries {
         let name = audio.file_name().unwrap_or_default().to_string_lossy();
         let sound =
             fs::read(audio).map_err(|source| Error::Read { path: audio.clone(), source })?;
@@ -129,15 +129,15 @@ fn identity(mut facts: Vec<String>, entries: &[Entry]) -> Result<String, Error> 
 /// # Errors
 /// [`Error`] if files cannot be read or written, a network fails, or training diverges.
 pub fn learn<B: Backend>(
-    settings: &Settings,
+    settings: &TrainingSettings,
     training: &TrainingRun,
-    entries: &[Entry],
+    entries: &[DatasetSong],
     folder: &AceStep,
     output: &Path,
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Option<Losses>, Error> {
-    let Settings { shape, seed, batch, longest, .. } = settings;
+    let TrainingSettings { shape, seed, batch, longest, .. } = settings;
     let device = place.device.clone();
     let needed = [Network::VaeEncoder, Network::TextEncoder, Network::Conditioner, Network::Dit];
     folder.check::<B>(&device, &needed)?;
@@ -151,8 +151,8 @@ pub fn learn<B: Backend>(
     let mut dit = folder.dit_dir().dit::<Autodiff<B>>(&learning)?.no_grad();
     let addition = Addition::init(&mut dit, shape, *seed, &device);
     let times = match folder.is_turbo() {
-        true => Times::Turbo,
-        false => Times::Any(times::Times::of(&folder.configs().dit)),
+        true => Timesteps::Turbo,
+        false => Timesteps::Any(times::LogitNormal::of(&folder.configs().dit)),
     };
     let examples =
         Examples { dit: &dit, songs: &songs, common: &common, times, batch: *batch, device };

@@ -27,7 +27,7 @@ const UNREAD: [(&str, &str); 3] = [
 
 /// The text and the metadata of one song.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct SongText {
     /// Caption, lyrics, and whether the song is instrumental.
     pub request: Request,
     /// Tempo, key, metre and language.
@@ -40,7 +40,7 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// [`Error::Dataset`] that names the file, the key and its value.
-pub(super) fn read(file: &Path, json: &str) -> Result<Said, Error> {
+pub(super) fn read(file: &Path, json: &str) -> Result<SongText, Error> {
     let wrong = |error| bad(file, &reason(error));
     let (object, mut notices) = without_foreign_keys(object(json).map_err(wrong)?);
     let (mut request, said) = Request::from_object(object).map_err(wrong)?;
@@ -56,7 +56,7 @@ pub(super) fn read(file: &Path, json: &str) -> Result<Said, Error> {
     for notice in &mut notices {
         notice.0 = format!("`{name}`: {}", notice.0);
     }
-    Ok(Said { request, metadata, notices })
+    Ok(SongText { request, metadata, notices })
 }
 
 /// The object without upstream's own keys; `is_instrumental` becomes a request's `instrumental`.
@@ -108,7 +108,7 @@ fn reason(error: Wrong) -> String {
 mod tests {
     use super::*;
 
-    fn said(json: &str) -> Said {
+    fn said(json: &str) -> SongText {
         read(Path::new("a.json"), json).expect(json)
     }
 

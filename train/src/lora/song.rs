@@ -11,7 +11,7 @@ use acestep_music::{
 };
 use burn::tensor::Tensor;
 
-use super::Entry;
+use super::DatasetSong;
 use crate::Error;
 
 /// Latents and condition of a song, in memory.
@@ -44,13 +44,13 @@ pub struct Common {
 /// [`Error::File`] if a song cannot be read, a network cannot be loaded or fails, or the run is
 /// cancelled.
 pub fn prepare<B: Backend>(
-    entries: &[Entry],
+    entries: &[DatasetSong],
     longest: f64,
     folder: &AceStep,
     place: &acestep_model::Place<B>,
     observe: &dyn Observe,
 ) -> Result<(Vec<TrainingSong>, Common), Error> {
-    let networks = Networks::new(folder, place.clone(), Residency::Last);
+    let networks = Networks::new(folder, place.clone(), Residency::LastUsed);
     let channels = networks.configs().vae.decoder_input_channels;
     let stored = networks.silence_latent()?;
     let frames = networks.configs().dit.timbre_fix_frame;
@@ -59,7 +59,7 @@ pub fn prepare<B: Backend>(
     let mut latents = Vec::with_capacity(entries.len());
     // All songs with one network before the next, so that each network is loaded once.
     for entry in entries {
-        let (mut audio, mut notices) = read::song(&entry.audio, frame, rate)?;
+        let (mut audio, mut notices) = read::song(&entry.audio, frame, rate, observe)?;
         let (whole, most) = (audio.seconds(), (longest * f64::from(audio.sample_rate)) as usize);
         audio.crop(most);
         let seconds = audio.seconds();

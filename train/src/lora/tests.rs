@@ -68,7 +68,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
         dit: &dit,
         songs: &songs,
         common: &common,
-        times: Times::Turbo,
+        times: Timesteps::Turbo,
         batch: 2,
         device,
     };

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use acestep_engine::Notice;
 
-use super::Entry;
+use super::DatasetSong;
 
 /// Notices about songs whose names differ only in their extension. They use the same text files,
 /// and are often the same song.
-pub fn twins(entries: &[Entry]) -> Vec<Notice> {
+pub fn twins(entries: &[DatasetSong]) -> Vec<Notice> {
     let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for entry in entries {
         let name = entry.audio.file_name().unwrap_or_default().to_string_lossy();

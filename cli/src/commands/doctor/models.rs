@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use acestep_import::{
-    DIALOGUE_MODELS, Error, Format, MAGPIE_MODELS, Origin, SPEECH_MODELS,
+    DIALOGUE_MODELS, Error, MAGPIE_MODELS, ModelFormat, Origin, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
-use acestep_session::doctor::{Check, State};
+use acestep_session::doctor::{Check, Status};
 use serde_json::json;
 
 use crate::{hint, settings};
@@ -30,7 +30,7 @@ pub(super) fn all() -> Vec<Check> {
     }
     if !absent.is_empty() {
         let place = dir.map_or("nowhere".into(), |dir| dir.display().to_string());
-        let check = Check::new(State::Missing, "model", "others", absent.join(", "))
+        let check = Check::new(Status::Missing, "model", "others", absent.join(", "))
             .with(json!({ "models_dir": place, "models": absent }));
         // If no model is installed, show how to get the first.
         let remedy = || hint::remedy(&acestep_import::open(MODELS[0].name, &layout).err()?);
@@ -42,16 +42,16 @@ pub(super) fn all() -> Vec<Check> {
 
 fn found(name: &str, path: &Path, origin: &Origin) -> Check {
     let detail = match origin.format {
-        Format::Released => path.display().to_string(),
+        ModelFormat::Released => path.display().to_string(),
         _ => format!("{} ({origin})", path.display()),
     };
     let figures = json!({
         "path": path, "format": origin.format.to_string(), "types": origin.types,
     });
-    Check::new(State::Ok, "model", name, detail).with(figures)
+    Check::new(Status::Ok, "model", name, detail).with(figures)
 }
 
 fn broken(name: &str, error: &Error) -> Check {
     let first = error.to_string().lines().next().unwrap_or_default().to_owned();
-    Check::new(State::Broken, "model", name, first).hint(hint::remedy(error))
+    Check::new(Status::Broken, "model", name, first).hint(hint::remedy(error))
 }

@@ -12,7 +12,7 @@ use acestep_engine::{
     Device, Error,
     device::{choice, dtype, listing::Listing},
 };
-use acestep_session::doctor::{Check, State};
+use acestep_session::doctor::{Check, Status};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use serde_json::json;
@@ -46,7 +46,7 @@ pub(super) fn announcement(device: Device) -> String {
 /// Returns the check for a device without this type; nobody chose the device, so nothing is broken.
 pub(super) fn impossible(device: Device, dtype: DType) -> Check {
     let detail = format!("none made: it does not compute in {}", dtype::name(dtype));
-    Check::new(State::Missing, "song", device.to_string(), detail)
+    Check::new(Status::Missing, "song", device.to_string(), detail)
 }
 
 /// Makes the song and returns its check, with the time it took. Type and threads are those of `place`.
@@ -109,7 +109,7 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
     let check = match status {
         Some(status) if status.success() => {
             let detail = format!("one second with the built-in model in {seconds:.1} s");
-            state(State::Ok, detail)
+            state(Status::Ok, detail)
         }
         Some(status) => {
             let error = said.lines().find_map(|line| line.strip_prefix("error: "));
@@ -118,11 +118,11 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
             let what = error.or(last).map_or_else(|| status.to_string(), str::to_owned);
             let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
             let hint = format!("acestep generate test --model tiny --device {name} -v shows more");
-            state(State::Broken, format!("{what}{cause}")).hint(Some(hint))
+            state(Status::Broken, format!("{what}{cause}")).hint(Some(hint))
         }
         None => {
             let hint = format!("acestep warmup --device {name} compiles its kernels ahead");
-            state(State::Broken, format!("not done after {seconds:.0} s")).hint(Some(hint))
+            state(Status::Broken, format!("not done after {seconds:.0} s")).hint(Some(hint))
         }
     };
     check.with(figures)
@@ -155,8 +155,8 @@ mod tests {
         let Ok(status) = status else { return };
         let check = judge("cpu", Some(status), said, Duration::from_secs(1));
         assert_eq!(check.detail, "the VAE gave silence: it is quiet");
-        assert_eq!(check.state, State::Broken);
+        assert_eq!(check.state, Status::Broken);
         let check = judge("cpu", None, "", Duration::from_secs(90));
-        assert_eq!((check.state, &*check.detail), (State::Broken, "not done after 90 s"));
+        assert_eq!((check.state, &*check.detail), (Status::Broken, "not done after 90 s"));
     }
 }

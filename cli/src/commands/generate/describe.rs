@@ -28,8 +28,8 @@ impl SongTask {
             json!({
                 "path": target,
                 "seed": resolved.seeds().map(|seeds| seeds[i]),
-                "seconds": plan.heard_seconds(),
-                "samples": plan.heard_samples(),
+                "seconds": plan.output_seconds(),
+                "samples": plan.output_samples(),
                 "sample_rate": plan.length.sample_rate,
             })
         };

@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use super::{
     SongTask,
-    make::{Made, Requested, Run},
+    make::{RequestState, Requested, Run},
     requests,
-    written::{End, Written, WrittenSong},
+    written::{Completion, Written, WrittenSong},
 };
 use crate::{
     error::code_of,
@@ -124,10 +124,10 @@ impl Ended {
         }
         object["elapsed"] = self.outcome.elapsed_json(written.after);
         let mut errors = match &written.end {
-            End::Failed(error) => chain(error),
+            Completion::Failed(error) => chain(error),
             // No other reason is possible.
-            End::Open => vec![Error::Cancelled.to_string()],
-            End::Whole => vec![],
+            Completion::Open => vec![Error::Cancelled.to_string()],
+            Completion::Whole => vec![],
         };
         errors.extend(unusable.map(chain).unwrap_or_default());
         if !errors.is_empty() {
@@ -157,8 +157,8 @@ impl Summary {
         let mut ended = Ended::of(song, kept, outcome);
         ended.outcome.notices.extend(self.adapters(&ended.song.resolved.folder));
         match made {
-            Made::Written(written) => self.written(ended, written),
-            Made::Open => {
+            RequestState::Written(written) => self.written(ended, written),
+            RequestState::Open => {
                 self.say_kept(&ended);
                 let songs = &ended.song.places.outputs.songs;
                 self.not_made.extend(songs.iter().map(ToString::to_string));
@@ -166,7 +166,7 @@ impl Summary {
                     self.nothing(&ended, error);
                 }
             }
-            Made::Failed(error) => {
+            RequestState::Failed(error) => {
                 self.say_kept(&ended);
                 self.nothing(&ended, &error);
                 self.failed(ended.first_song(), error, "was not finished");
@@ -199,7 +199,8 @@ impl Summary {
         self.not_made.extend(unwritten);
         if is_complete {
             ended.song.remember_kernels();
-            if let (Err(error), false) = (ended.keep_tiles(), matches!(written.end, End::Failed(_)))
+            if let (Err(error), false) =
+                (ended.keep_tiles(), matches!(written.end, Completion::Failed(_)))
             {
                 written.fail(error.into());
             }
@@ -208,7 +209,7 @@ impl Summary {
             self.say_kept(&ended);
         }
         let mut unusable = written.unusable(&ended.song.resolved);
-        if matches!(written.end, End::Whole)
+        if matches!(written.end, Completion::Whole)
             && let Some(error) = unusable.take()
         {
             written.fail(error);
@@ -222,7 +223,7 @@ impl Summary {
                 Ok(object) => self.objects.push(object),
                 Err(error) => {
                     self.nothing(&ended, &error);
-                    if !matches!(written.end, End::Failed(_)) {
+                    if !matches!(written.end, Completion::Failed(_)) {
                         written.fail(error);
                     }
                 }
@@ -237,7 +238,7 @@ impl Summary {
         if let Some(table) = written.found.table(&written.ranked()) {
             report.line(&table);
         }
-        if let End::Failed(error) = written.end {
+        if let Completion::Failed(error) = written.end {
             match written.songs.first() {
                 None => self.failed(ended.first_song(), error, "is not written"),
                 Some(song) => {

@@ -37,11 +37,11 @@ pub(super) struct Requested {
     pub(super) song: SongTask,
     /// The request that the language model completed, if it was saved before the song was made.
     pub(super) kept: Option<PathBuf>,
-    pub(super) made: Made,
+    pub(super) made: RequestState,
 }
 
 /// Result of a request.
-pub(super) enum Made {
+pub(super) enum RequestState {
     /// No result yet.
     Open,
     Written(Written),
@@ -60,7 +60,7 @@ impl Run {
     /// [`Error::Cancelled`] or [`Error::NoDevice`].
     pub(super) fn make(mut songs: Vec<SongTask>, json: bool, report: Report) -> (Self, Result<()>) {
         song::share_folders(songs.iter_mut().map(|song| &mut song.resolved));
-        let open = |song| Requested { song, kept: None, made: Made::Open };
+        let open = |song| Requested { song, kept: None, made: RequestState::Open };
         let requested = songs.into_iter().map(open).collect();
         let (progress, start) = (Progress::new(report), Instant::now());
         let mut run = Self { requested, progress, groups: vec![], report, json, start };
@@ -105,7 +105,7 @@ impl Run {
             self.keep_going(results)?;
         }
         for one in &self.requested {
-            if matches!(one.made, Made::Open) {
+            if matches!(one.made, RequestState::Open) {
                 self.report.notes(&one.song.resolved.plan_notices);
             }
         }
@@ -116,7 +116,7 @@ impl Run {
     fn make_songs(&mut self) -> Result<()> {
         let key = |one: &Requested| Some(Arc::as_ptr(&one.song.resolved.folder));
         for mut group in song::grouped(&self.requested, key) {
-            group.retain(|&i| matches!(self.requested[i].made, Made::Open));
+            group.retain(|&i| matches!(self.requested[i].made, RequestState::Open));
             if group.is_empty() {
                 continue;
             }
@@ -141,7 +141,7 @@ impl Run {
             let mut results = Vec::new();
             for (&i, made) in group.iter().zip(made) {
                 let result = made.map_err(Into::into).and_then(|(written, result)| {
-                    self.requested[i].made = Made::Written(written);
+                    self.requested[i].made = RequestState::Written(written);
                     result
                 });
                 results.push((i, result));
@@ -159,14 +159,14 @@ impl Run {
             |one: &Requested| Some(one.song.resolved.judge()?.0.directory().root().to_owned());
         for mut group in song::grouped(&self.requested, key) {
             group.retain(|&i| match &self.requested[i].made {
-                Made::Written(written) => written.is_open(),
-                Made::Open | Made::Failed(_) => false,
+                RequestState::Written(written) => written.is_open(),
+                RequestState::Open | RequestState::Failed(_) => false,
             });
             let observers = self.observers(&group);
             let judged = song::score_all(&self.songs(&group, &observers), self.start)?;
             let mut results = Vec::new();
             for (i, (judged, after)) in group.into_iter().zip(judged) {
-                let Made::Written(written) = &mut self.requested[i].made else { continue };
+                let RequestState::Written(written) = &mut self.requested[i].made else { continue };
                 results.push((i, written.judged(judged, after)));
             }
             self.keep_going(results)?;
@@ -187,8 +187,8 @@ impl Run {
                 continue;
             }
             match &mut self.requested[i].made {
-                Made::Written(written) => written.fail(error),
-                made => *made = Made::Failed(error),
+                RequestState::Written(written) => written.fail(error),
+                made => *made = RequestState::Failed(error),
             }
         }
         cancelled

@@ -28,7 +28,7 @@ pub(super) struct Outputs {
     /// One for each song.
     pub(super) songs: Vec<Target>,
     /// Files and format of the latents, if they are kept.
-    pub(super) latents: Option<(Vec<PathBuf>, latents::Format)>,
+    pub(super) latents: Option<(Vec<PathBuf>, latents::LatentsFormat)>,
     /// File of the request, if it is saved.
     pub(super) request: Option<PathBuf>,
 }

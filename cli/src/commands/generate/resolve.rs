@@ -10,7 +10,7 @@ use std::{
 use acestep_engine::{Encoding, Error, Format, Notice};
 use acestep_import::TINY;
 use acestep_music::{
-    Plan, Request,
+    Request,
     request::{self, Words},
 };
 use acestep_session::{
@@ -97,7 +97,9 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<SongTask> {
     let extras = Files::decide(flags, &named)?;
     check_sources(args, &planned.order.request, extras.all())?;
     let mut resolved = planned.resolve(options, args.output.dry_run)?;
-    check_dump(args, &resolved.plan)?;
+    if args.sampling.dump_conditioning.is_some() {
+        resolved.plan.check_conditioning()?;
+    }
 
     let Request { language, source, .. } = &resolved.request;
     if resolved.folder.name() == TINY && language.thinking.is_none() && !source.has_codes() {
@@ -143,14 +145,8 @@ fn outputs(args: &Args, planned: &mut Planned<'_>, format: Format) -> Result<Out
     Ok(outputs)
 }
 
-/// Refuses conditioning files that could not hold this song's conditions, or could not be written.
-fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
-    let Some(folder) = &args.sampling.dump_conditioning else { return Ok(()) };
-    plan.check_conditioning()?;
-    Ok(check_conditioning(folder, args.output.existing())?)
-}
-
-/// Refuses an output that would overwrite a file that the song is made from.
+/// Refuses an output that would overwrite a file that the song is made from, and conditioning files that could
+/// not be written.
 fn check_sources<'a>(
     args: &Args,
     request: &Request,
@@ -161,9 +157,11 @@ fn check_sources<'a>(
     let texts = [lyrics, codes, sampling.sampler.source_lyrics()];
     let (noise, conditioning) = (&sampling.noise, &sampling.conditioning);
     let files = [noise, conditioning, &language.drawing.genres, &settings::loaded().file];
-    let files = || files.into_iter().flatten().map(PathBuf::as_path);
-    let inputs = || sources(request).chain(named_files(texts)).chain(files());
-    outputs.try_for_each(|path| check_inputs(path, inputs()))
+    let files = files.into_iter().flatten().map(PathBuf::as_path);
+    let inputs: Vec<&Path> = sources(request).chain(named_files(texts)).chain(files).collect();
+    outputs.try_for_each(|path| check_inputs(path, inputs.iter().copied()))?;
+    let dump = sampling.dump_conditioning.as_deref();
+    dump.map_or(Ok(()), |folder| check_conditioning(folder, &inputs, args.output.existing()))
 }
 
 /// Refuses invalid combinations of flags that the parser does not detect.

@@ -29,12 +29,12 @@ pub(super) struct Written {
     pub(super) found: ExtraResults,
     /// Time from the start of the run to the end of this request.
     pub(super) after: Duration,
-    pub(super) end: End,
+    pub(super) end: Completion,
 }
 
 /// End of the work on a request.
 #[derive(Default)]
-pub(super) enum End {
+pub(super) enum Completion {
     /// A part of the work is missing: scores, or all that Ctrl-C stopped.
     #[default]
     Open,
@@ -64,12 +64,12 @@ pub(super) type Indexed = (usize, acestep_music::Song);
 impl Written {
     /// True if the work neither failed nor came to its end.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.end, End::Open)
+        matches!(self.end, Completion::Open)
     }
 
     /// Stores the error that ended the work.
     pub(super) fn fail(&mut self, error: anyhow::Error) {
-        self.end = End::Failed(error);
+        self.end = Completion::Failed(error);
     }
 
     /// Takes the songs that cannot be used, and returns an error that names them, with the reason of
@@ -100,7 +100,7 @@ impl Written {
     ) -> Result<()> {
         self.after = after;
         self.found.take_judged(judged)?;
-        self.end = End::Whole;
+        self.end = Completion::Whole;
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl SongTask {
         let mut written = Written::default();
         let result = self.write_into(&mut written, rendered, kept);
         if result.is_ok() && self.resolved.judge().is_none() {
-            written.end = End::Whole;
+            written.end = Completion::Whole;
         }
         // Print paths even if a later file failed: these files exist.
         let printed = if json { Ok(()) } else { written.print_paths() };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use acestep_engine::error::size;
-use acestep_import::hub::{Event, RemoteFile};
+use acestep_import::hub::{PullEvent, RemoteFile};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::json;
 
@@ -110,24 +110,24 @@ impl Bar {
     }
 
     /// Shows an event of a pull.
-    pub(super) fn show(&self, event: &Event<'_>) {
+    pub(super) fn show(&self, event: &PullEvent<'_>) {
         match event {
-            Event::Begun { file, here } => {
+            PullEvent::Begun { file, here } => {
                 self.of(name(file));
                 if *here > 0 {
                     self.say(&format!("`{}` goes on at {}", file.path, size(*here)));
                 }
             }
-            Event::Received(bytes) => self.add(*bytes),
-            Event::Again { file, why } => {
+            PullEvent::Received(bytes) => self.add(*bytes),
+            PullEvent::Again { file, why } => {
                 self.say(&format!("`{}` broke off and is tried again: {why}", file.path));
             }
-            Event::Checking(file) => self.of(&format!("checking {}", name(file))),
-            Event::Compared(_) => (),
-            Event::WasDamaged(file) => {
+            PullEvent::Checking(file) => self.of(&format!("checking {}", name(file))),
+            PullEvent::Compared(_) => (),
+            PullEvent::WasDamaged(file) => {
                 self.say(&format!("`{}` is damaged: it is downloaded again", file.path));
             }
-            Event::Whole { file, fetched } => {
+            PullEvent::Whole { file, fetched } => {
                 let was_here = if *fetched { "" } else { " · was here" };
                 self.done(&format!("{} · {}{was_here}", file.path, size(file.size)));
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use acestep_engine::{error::size, machine};
 use acestep_import::{
     Release,
-    hub::{Event, Here, Hub, Pull, Remote, State},
+    hub::{CacheState, Here, Hub, Pull, PullEvent, Remote},
 };
 use anyhow::Result;
 
@@ -66,8 +66,8 @@ pub(super) fn pull(
         let layout = settings::layout();
         let here = |own: &Release| match hub.state(own) {
             _ if layout.own(own).is_some() => Here::Elsewhere,
-            State::Whole(_) => Here::InCache,
-            State::Absent | State::Broken(..) => Here::No,
+            CacheState::Whole(_) => Here::InCache,
+            CacheState::Absent | CacheState::Broken(..) => Here::No,
         };
         let pull = Pull::plan(&remote, models, revision, &here)?;
         let missing = pull.missing(&hub);
@@ -78,8 +78,8 @@ pub(super) fn pull(
         }
         let bar = Bar::new(*report, missing);
         let mut fetched = 0;
-        pull.run(&hub, &remote, &mut |event: Event<'_>| {
-            if let Event::Received(bytes) = event {
+        pull.run(&hub, &remote, &mut |event: PullEvent<'_>| {
+            if let PullEvent::Received(bytes) = event {
                 fetched += bytes;
             }
             bar.show(&event);

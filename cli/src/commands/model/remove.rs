@@ -3,11 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use acestep_engine::error::size;
-use acestep_import::{
-    Release,
-    hub::{Removed, State},
-    model_files,
-};
+use acestep_import::{Release, hub::CacheState, model_files};
 use anyhow::Result;
 
 use super::{
@@ -57,12 +53,14 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
     let mut removals = Vec::new();
     for model in &models {
         match hub.state(model) {
-            State::Whole(of) | State::Broken(of, _) => removals.push(Removal::of(of.path, model)),
-            State::Absent if hub.begun(model.repo) > 0 => {
+            CacheState::Whole(of) | CacheState::Broken(of, _) => {
+                removals.push(Removal::of(of.path, model))
+            }
+            CacheState::Absent if hub.begun(model.repo) > 0 => {
                 let (path, unfinished) = (hub.repository(model.repo), hub.unfinished(model)?);
                 removals.push(Removal { path, model, unfinished });
             }
-            State::Absent => {
+            CacheState::Absent => {
                 let message = format!("`{}` is not in {}", model.name, hub.cache().display());
                 let error = match layout.place(model) {
                     Some(path) => CliError::new(message).hint(format!(
@@ -94,15 +92,13 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let mut all = Removed::default();
+    let mut freed = 0;
     for Removal { model, .. } in removals {
         if interrupt::was_pressed() {
             return Err(acestep_engine::Error::Cancelled.into());
         }
-        let Removed { files, bytes } = interrupt::whole(|| hub.remove(model))?;
-        all.files += files;
-        all.bytes += bytes;
+        freed += interrupt::whole(|| hub.remove(model))?.bytes;
     }
-    report.line(&format!("{} are free again", size(all.bytes)));
+    report.line(&format!("{} are free again", size(freed)));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::{io, process::ExitCode};
 use acestep_engine::error::{counted, size};
 use acestep_import::{
     Layout, Presence, Release,
-    hub::{Published, Remote, Verified},
+    hub::{Published, Remote, VerifiedFile},
     model_files,
 };
 use anyhow::Result;
@@ -85,7 +85,7 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
 }
 
 /// Verifies every file of the model's own directory.
-fn verify(model: &Release, layout: &Layout, report: &Report) -> Result<Vec<Verified>> {
+fn verify(model: &Release, layout: &Layout, report: &Report) -> Result<Vec<VerifiedFile>> {
     let found = layout.place(model).and_then(|place| model_files(&place).ok());
     let found = found.unwrap_or_default();
     let bar = Bar::new(*report, found.iter().map(|(_, bytes)| bytes).sum());

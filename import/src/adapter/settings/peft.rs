@@ -28,8 +28,8 @@ pub(super) fn refuse(path: &Path, object: &Map<String, Value>) -> Result<(), Ada
             "a start that changes the model's own weights (`init_lora_weights`: {start})"
         ));
     }
-    for key in REFUSED {
-        if let Some(value) = object.get(*key).filter(|value| !is_nothing(value)) {
+    for key in REFUSED.split_whitespace() {
+        if let Some(value) = object.get(key).filter(|value| !is_nothing(value)) {
             return refuse(format!("`{key}`: {value}"));
         }
     }
@@ -40,66 +40,22 @@ pub(super) fn refuse(path: &Path, object: &Map<String, Value>) -> Result<(), Ada
 const HARMLESS: &[&str] = &["gaussian", "eva", "orthogonal", "true", "false"];
 
 /// PEFT's settings that change the computation; null, false and empty values have no effect.
-const REFUSED: &[&str] = &[
-    "modules_to_save",
-    "fan_in_fan_out",
-    "layer_replication",
-    "target_parameters",
-    "trainable_token_indices",
-    "alora_invocation_tokens",
-    "lora_bias",
-    "use_qalora",
-    "use_bdlora",
-    "arrow_config",
-    "use_effective_conv2d",
-];
+const REFUSED: &str = "
+    modules_to_save fan_in_fan_out layer_replication target_parameters trainable_token_indices
+    alora_invocation_tokens lora_bias use_qalora use_bdlora arrow_config use_effective_conv2d";
 
 /// Returns the unknown settings of `object` with a value that is not empty.
 pub(super) fn unknown(object: &Map<String, Value>) -> Vec<String> {
-    object
-        .iter()
-        .filter(|(key, value)| !KNOWN.contains(&key.as_str()) && !is_nothing(value))
-        .map(|(key, _)| key.clone())
-        .collect()
+    let is_known = |key: &str| KNOWN.split_whitespace().any(|known| known == key);
+    let unknown = object.iter().filter(|(key, value)| !is_known(key) && !is_nothing(value));
+    unknown.map(|(key, _)| key.clone()).collect()
 }
 
 /// PEFT's settings that are read here, or matter only in training.
-const KNOWN: &[&str] = &[
-    "alpha",
-    "alpha_pattern",
-    "auto_mapping",
-    "base_model_name_or_path",
-    "bias",
-    "corda_config",
-    "decompose_both",
-    "decompose_factor",
-    "ensure_weight_tying",
-    "eva_config",
-    "exclude_modules",
-    "inference_mode",
-    "init_lora_weights",
-    "init_weights",
-    "layers_pattern",
-    "layers_to_transform",
-    "loftq_config",
-    "lora_alpha",
-    "lora_dropout",
-    "megatron_config",
-    "megatron_core",
-    "module_dropout",
-    "peft_type",
-    "peft_version",
-    "qalora_group_size",
-    "r",
-    "rank_dropout",
-    "rank_dropout_scale",
-    "rank_pattern",
-    "revision",
-    "runtime_config",
-    "tag_position",
-    "target_modules",
-    "task_type",
-    "trigger_word",
-    "use_dora",
-    "use_rslora",
-];
+const KNOWN: &str = "
+    alpha alpha_pattern auto_mapping base_model_name_or_path bias corda_config decompose_both
+    decompose_factor ensure_weight_tying eva_config exclude_modules inference_mode
+    init_lora_weights init_weights layers_pattern layers_to_transform loftq_config lora_alpha
+    lora_dropout megatron_config megatron_core module_dropout peft_type peft_version
+    qalora_group_size r rank_dropout rank_dropout_scale rank_pattern revision runtime_config
+    tag_position target_modules task_type trigger_word use_dora use_rslora";

@@ -106,7 +106,7 @@ fn the_rank_of_a_lokr_is_read_as_it_comes_and_is_no_reason_to_refuse_it() {
         let metadata = [("lokr_config".to_owned(), text.to_owned())].into();
         Settings::metadata(Path::new("a.safetensors"), &metadata).expect("settings")
     };
-    for (text, factor, odd) in [
+    for (text, factor, invalid) in [
         (r#"{"linear_dim": 64.0}"#, 0.25, None),
         (r#"{"linear_dim": "64"}"#, 0.25, None),
         (r#"{"linear_dim": null}"#, 1.0, None),
@@ -119,7 +119,7 @@ fn the_rank_of_a_lokr_is_read_as_it_comes_and_is_no_reason_to_refuse_it() {
         assert_eq!(scale(None), factor, "{text}");
         // A product has its own rank.
         assert_eq!(scale(Some(8)), 2.0, "{text}");
-        assert_eq!(settings.odd.iter().map(String::as_str).next(), odd, "{text}");
+        assert_eq!(settings.invalid.iter().map(String::as_str).next(), invalid, "{text}");
     }
 }
 

@@ -20,7 +20,7 @@ fn a_broken_file_is_refused_when_it_is_opened() {
         (lora_and("alpha", some(&[2])), "its alpha is not one number"),
         (
             lora_and("dora_scale", some(&[32, 1])),
-            "DoRA's lengths are [32, 1] for a weight [64, 64]",
+            "DoRA's magnitudes are [32, 1] for a weight [64, 64]",
         ),
         (lora_and("lokr_w1", some(&[8, 8])), "it is a LoRA and a LoKr at once"),
         (

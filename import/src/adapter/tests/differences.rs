@@ -141,7 +141,7 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
         (&format!("{Q}.dora_scale"), tensor(&[64, 1], 0.1)),
     ]);
     let error = message(file.open());
-    assert_ends(&error, "it has no change beside its alpha or lengths");
+    assert_ends(&error, "it has no change beside its alpha or magnitudes");
 }
 
 /// Alpha scales only products.

@@ -1,4 +1,4 @@
-//! DoRA: the lengths of rows and columns.
+//! DoRA: the magnitudes of rows and columns.
 
 use super::*;
 
@@ -6,42 +6,42 @@ use super::*;
 #[test]
 fn dora_of_peft_gives_each_row_its_length() {
     let module = format!("base_model.model.{Q}");
-    let lengths: Vec<f32> = (0..64).map(|i| 0.5 + 0.1 * i as f32).collect();
-    let lengths = stored(Dtype::F32, &[64], &lengths);
+    let magnitudes: Vec<f32> = (0..64).map(|i| 0.5 + 0.1 * i as f32).collect();
+    let magnitudes = stored(Dtype::F32, &[64], &magnitudes);
     let file =
-        File::lora(&module, 64, 0.3).with(&format!("{module}.lora_magnitude_vector"), lengths);
+        File::lora(&module, 64, 0.3).with(&format!("{module}.lora_magnitude_vector"), magnitudes);
     let (a, b) = file.a_b();
-    let lengths = file.values("magnitude_vector");
+    let magnitudes = file.values("magnitude_vector");
     for scale in [1.0, 0.25] {
         let mut wanted = with_lora(&own(Q), &a, &b, 4, scale);
-        for (row, length) in wanted.chunks_exact_mut(64).zip(&lengths) {
+        for (row, length) in wanted.chunks_exact_mut(64).zip(&magnitudes) {
             let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
             row.iter_mut().for_each(|x| *x *= length / norm);
         }
         let found = weights(vec![(file.adapter(), scale)]);
         assert_only(&found, Q, &wanted);
-        for (row, length) in found[&format!("{Q}.weight")].chunks_exact(64).zip(&lengths) {
+        for (row, length) in found[&format!("{Q}.weight")].chunks_exact(64).zip(&magnitudes) {
             let norm = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
             assert!((norm - length).abs() < 1e-5, "{norm} and {length}");
         }
     }
 }
 
-/// `(W + D) (u m / (|W + D| + eps) + 1 - u)`; the shape of the lengths decides: rows or columns.
+/// `(W + D) (u m / (|W + D| + eps) + 1 - u)`; the shape of the magnitudes decides: rows or columns.
 #[test]
 fn dora_of_lycoris_is_blended_by_the_scale() {
     for of_columns in [false, true] {
         let shape = if of_columns { [1, 64] } else { [64, 1] };
-        let lengths: Vec<f32> = (0..64).map(|i| 2.0 + 0.1 * i as f32).collect();
+        let magnitudes: Vec<f32> = (0..64).map(|i| 2.0 + 0.1 * i as f32).collect();
         let module = format!("lycoris_{}", Q.replace('.', "_"));
         let file = File::lora(&module, 64, 0.3)
-            .with(&format!("{module}.dora_scale"), stored(Dtype::F32, &shape, &lengths));
+            .with(&format!("{module}.dora_scale"), stored(Dtype::F32, &shape, &magnitudes));
         let (a, b) = file.a_b();
         for user in [1.0, 0.3] {
             let sum = with_lora(&own(Q), &a, &b, 4, 1.0);
             let at = |line: usize, k: usize| if of_columns { k * 64 + line } else { line * 64 + k };
             let mut wanted = sum.clone();
-            for (line, &length) in lengths.iter().enumerate() {
+            for (line, &length) in magnitudes.iter().enumerate() {
                 let norm = (0..64).map(|k| sum[at(line, k)].powi(2)).sum::<f64>().sqrt();
                 let factor = user * f64::from(length) / (norm + 7.8125e-3) + 1.0 - user;
                 (0..64).for_each(|k| wanted[at(line, k)] *= factor);
@@ -54,18 +54,18 @@ fn dora_of_lycoris_is_blended_by_the_scale() {
 /// `[64, 48, 2]`: one length for each of the 48 inputs, whose weights are two adjacent columns.
 #[test]
 fn dora_of_lycoris_by_the_inputs_of_a_convolution_takes_their_columns_together() {
-    let lengths: Vec<f32> = (0..48).map(|i| 2.0 + 0.1 * i as f32).collect();
+    let magnitudes: Vec<f32> = (0..48).map(|i| 2.0 + 0.1 * i as f32).collect();
     let file = File::of(
         "diffusion_model.decoder.proj_in.1",
         [
             ("lora_down.weight", tensor(&[4, 48, 2], 0.3)),
             ("lora_up.weight", tensor(&[64, 4, 1], 0.4)),
-            ("dora_scale", stored(Dtype::F32, &[1, 48, 1], &lengths)),
+            ("dora_scale", stored(Dtype::F32, &[1, 48, 1], &magnitudes)),
         ],
     );
     let (a, b) = (file.values("lora_down.weight"), file.values("lora_up.weight"));
     let mut wanted = with_lora(&own("proj_in"), &a, &b, 4, 1.0);
-    for (input, &length) in lengths.iter().enumerate() {
+    for (input, &length) in magnitudes.iter().enumerate() {
         let places: Vec<_> = (0..64 * 96).filter(|i| i % 96 / 2 == input).collect();
         let norm = places.iter().map(|&i| wanted[i].powi(2)).sum::<f64>().sqrt();
         let factor = f64::from(length) / (norm + 7.8125e-3);

@@ -96,7 +96,7 @@ fn every_kind_of_change_of_several_is_split_by_rows() {
     assert_split(&weights(vec![(difference.adapter(), -0.5)]), SELF, QKV, &wanted);
 }
 
-/// Row lengths belong to a part; column lengths span all parts.
+/// Row magnitudes belong to a part; column magnitudes span all parts.
 #[test]
 fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() {
     let weight = stacked(SELF, QKV);
@@ -106,16 +106,17 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
         ("dora_scale", vec![128, 1], false),
         ("dora_scale", vec![1, 64], true),
     ] {
-        let lengths: Vec<f32> = (0..shape.iter().product()).map(|i| 2.0 + 0.1 * i as f32).collect();
+        let magnitudes: Vec<f32> =
+            (0..shape.iter().product()).map(|i| 2.0 + 0.1 * i as f32).collect();
         let file = File::lora(&module, 128, 0.3)
-            .with(&format!("{module}.{role}"), stored(Dtype::F32, &shape, &lengths));
+            .with(&format!("{module}.{role}"), stored(Dtype::F32, &shape, &magnitudes));
         let (a, b) = file.a_b();
         let mut wanted = with_lora(&weight, &a, &b, 4, 1.0);
         let places = |line: usize| -> Vec<usize> {
             let is_of = |i: &usize| if of_columns { i % 64 == line } else { i / 64 == line };
             (0..128 * 64).filter(is_of).collect()
         };
-        for (line, &length) in lengths.iter().enumerate() {
+        for (line, &length) in magnitudes.iter().enumerate() {
             let places = places(line);
             let norm = places.iter().map(|&i| wanted[i].powi(2)).sum::<f64>().sqrt();
             let epsilon = if role == "dora_scale" { 7.8125e-3 } else { 0.0 };

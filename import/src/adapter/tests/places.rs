@@ -34,7 +34,7 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 2.0));
     fs::write(&settings, r#"{"r": 4, "lora_alpha": 8, "use_dora": true}"#).expect("written");
     let error = message(Adapter::open(&folder));
-    assert_ends(&error, "`use_dora` is true, but no module has the lengths of DoRA");
+    assert_ends(&error, "`use_dora` is true, but no module has the magnitudes of DoRA");
     fs::write(&settings, r#"{"r": 8, "lora_alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
     assert_contains(&error, "its rank is 4, but the settings say 8");

@@ -35,7 +35,7 @@ fn in_bf16_the_sum_is_rounded_and_the_change_is_not() {
     let wide = weights_in(&folder, &place());
     let list = folder.adapters().expect("one").list();
     let change = list[0].change().expect("it was read");
-    assert_eq!(folder.adapters().expect("one").arrived(), None);
+    assert_eq!(folder.adapters().expect("one").remaining(), None);
     let narrow = weights_in(&folder, &Place { device: FlexDevice, dtype: DType::BF16 });
     let rounded: Vec<f32> = wide[&name].iter().map(|&x| half::bf16::from_f32(x).to_f32()).collect();
     assert_eq!(narrow[&name], rounded);
@@ -49,8 +49,8 @@ fn in_bf16_the_sum_is_rounded_and_the_change_is_not() {
         (with, own_product) = (with + d * (bf16(x) - bf16(w)), own_product + d * d);
     }
     assert!((change - (length / of).sqrt()).abs() < 1e-6, "{change}");
-    let arrived = folder.adapters().expect("one").arrived().expect("bf16");
-    assert!((arrived - with / own_product).abs() < 1e-4, "{arrived} {}", with / own_product);
+    let remaining = folder.adapters().expect("one").remaining().expect("bf16");
+    assert!((remaining - with / own_product).abs() < 1e-4, "{remaining} {}", with / own_product);
 }
 
 #[test]

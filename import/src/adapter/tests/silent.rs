@@ -57,7 +57,7 @@ fn modules_with_an_alpha_of_zero_beside_others_are_counted() {
     assert_starts(&notice, "the alpha of 1 of the 2 modules of the adapter");
 }
 
-/// DoRA's lengths apply even if the product is 0.
+/// DoRA's magnitudes apply even if the product is 0.
 #[test]
 fn an_alpha_of_zero_beside_lengths_still_changes_the_weight() {
     let file = File::lora(Q, 64, 0.3)

@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{ARCHITECTURE, header, values::Values};
 use crate::{
-    Error, Format, Tensors,
+    Error, ModelFormat, Tensors,
     families::{
         magpie::{CODEC, MODEL, WHOLE},
         of_architecture,
@@ -88,7 +88,7 @@ fn other(architecture: Option<&str>) -> String {
 fn file(path: &Path, config: Json, tensors: Tensors, notices: Vec<String>) -> SingleFile {
     let tensors = tensors.described_by("the values of its header");
     let (path, config) = (path.to_owned(), config.to_string());
-    SingleFile { path, format: Format::Gguf, config, tensors, notices }
+    SingleFile { path, format: ModelFormat::Gguf, config, tensors, notices }
 }
 
 /// Returns the reason why value `key` cannot be used, unless it is `expected`.

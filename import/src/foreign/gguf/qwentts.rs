@@ -26,7 +26,7 @@ use super::{
     header::{self, Header},
 };
 use crate::{
-    Directory, Error, Format, Tensors,
+    Directory, Error, ModelFormat, Tensors,
     directory::StandIn,
     error::Places,
     families::{
@@ -52,8 +52,8 @@ impl StandIn for SpeechFile {
         &self.path
     }
 
-    fn format(&self) -> Format {
-        Format::Gguf
+    fn format(&self) -> ModelFormat {
+        ModelFormat::Gguf
     }
 
     fn tensors(&self) -> &Tensors {
@@ -88,7 +88,7 @@ const CODEC_FILE: &str = "qwen-tokenizer-12hz-F32.gguf";
 /// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(crate) fn open(path: &Path, places: &[PathBuf]) -> Result<Option<[Directory; 2]>, Error> {
     let talker = if path.is_file() {
-        if super::super::recognise(path)? != Some(Format::Gguf) {
+        if super::super::recognise(path)? != Some(ModelFormat::Gguf) {
             return Ok(None);
         }
         expect(path, TALKER)?;

@@ -76,23 +76,24 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the keys of `part`, which have the names of config.json.
+    /// Returns the keys of `part`, which have the names of config.json; each text is names with spaces
+    /// between.
     pub(super) fn part(
         &self,
         part: &str,
-        numbers: &[&str],
-        floats: &[&str],
-        lists: &[&str],
+        numbers: &str,
+        floats: &str,
+        lists: &str,
     ) -> Result<Map<String, Json>, String> {
         let mut config = Map::new();
-        for key in numbers {
-            config.insert((*key).into(), self.number(&format!("{part}.{key}"))?);
+        for key in numbers.split_whitespace() {
+            config.insert(key.into(), self.number(&format!("{part}.{key}"))?);
         }
-        for key in floats {
-            config.insert((*key).into(), self.float(&format!("{part}.{key}"))?);
+        for key in floats.split_whitespace() {
+            config.insert(key.into(), self.float(&format!("{part}.{key}"))?);
         }
-        for key in lists {
-            config.insert((*key).into(), self.numbers(&format!("{part}.{key}"))?.into());
+        for key in lists.split_whitespace() {
+            config.insert(key.into(), self.numbers(&format!("{part}.{key}"))?.into());
         }
         Ok(config)
     }

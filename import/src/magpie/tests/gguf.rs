@@ -192,6 +192,7 @@ fn header_of_whole() -> Header {
             ("n_layers", 1),
             ("d_ffn", 6),
             ("n_heads", 2),
+            ("d_head", 2),
             ("kernel_size", kernel),
             ("max_positions", 8),
         ] {
@@ -216,6 +217,8 @@ fn header_of_whole() -> Header {
         (".decoder.xattn.d_head", 3),
         (".decoder.xattn.d_memory", 4),
         (".audio.frame_stacking_factor", 1),
+        (".audio.num_codebooks", 2),
+        (".audio.codebook_size", 5),
         (".audio.tokens_per_codebook", 13),
         (".audio.bos_id", 5),
         (".audio.eos_id", 6),
@@ -223,6 +226,11 @@ fn header_of_whole() -> Header {
         (".sampling.topk", 5),
         (".sampling.min_generated_frames", 0),
         (".text.vocab_size", 9),
+        (".text.bos_id", 7),
+        (".text.eos_id", 8),
+        (".speaker.count", 3),
+        (".baked_context.t", 2),
+        (".baked_context.d", 4),
         (".codec.sample_rate", 22_050),
         (".codec.samples_per_frame", 2),
         (".codec.latent_dim", 2),
@@ -240,6 +248,7 @@ fn header_of_whole() -> Header {
         (".prior.epsilon", 0.1),
         (".codec.dec.snake_eps", 1e-9),
         (".codec.dec.lrelu_slope", 0.01),
+        (".codec.fsq.eps", 1e-3),
     ]);
     header.flags(&[
         (".local_transformer.apply_norm_out", false),
@@ -395,6 +404,22 @@ fn a_damaged_file_is_refused_by_name() {
     };
     refused(&replaced("magpie.text.vocab_size", 10), &["10 rows", "7 ids", "english_phoneme 7"]);
     refused(&replaced("magpie.prior.sink_skip_threshold", 7), &["`magpie.prior.sink_skip_thr"]);
+    for (key, only) in [
+        ("encoder.d_head", "2"),
+        ("decoder.d_head", "2"),
+        ("text.bos_id", "7"),
+        ("text.eos_id", "8"),
+        ("audio.num_codebooks", "2"),
+        ("audio.codebook_size", "5"),
+        ("baked_context.t", "2"),
+        ("baked_context.d", "4"),
+        ("speaker.count", "3"),
+        ("codec.fsq.eps", "0.001"),
+    ] {
+        let key = format!("magpie.{key}");
+        let says = format!("`{key}` is 6, only {only} is supported");
+        refused(&replaced(&key, 6), &[says.as_str()]);
+    }
     // The codec is missing.
     refused(&changed(&|_| ()), &["codec.audio_decoder."]);
 }

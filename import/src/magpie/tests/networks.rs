@@ -2,7 +2,6 @@
 //! [`super::written::value`]. The tolerances are those of the public goldens' README.
 
 use acestep_model::{
-    Place,
     kernel::Precision,
     speech::{
         magpie::{Checkpoint, Start},
@@ -17,11 +16,10 @@ use super::{
     Magpie, codec_tensors, model_tensors, opened_with,
     written::{YAML, tensors},
 };
+use crate::testing::{golden_json, place};
 
 fn golden() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/magpie/networks.json");
-    let text = std::fs::read_to_string(path).expect("the goldens are in the repository");
-    serde_json::from_str(&text).expect("JSON")
+    golden_json("magpie/networks.json")
 }
 
 /// The model with one or two frames in a step.
@@ -37,10 +35,6 @@ fn model(frames: usize) -> Magpie {
         }
     };
     opened_with(&yaml, &tensors, &codec_tensors()).expect("a model")
-}
-
-fn place() -> Place<Flex> {
-    Place::f32(Default::default())
 }
 
 fn numbers(value: &Value) -> Vec<i32> {

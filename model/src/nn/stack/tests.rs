@@ -11,7 +11,7 @@ use crate::{
         layer::tests::{some_layer, some_spec},
         rng::Rng,
     },
-    testing::random,
+    testing::{random, values},
 };
 
 /// Options that may be fused, or others; the same sizes for all layers.
@@ -32,10 +32,6 @@ fn some_layers(rng: &mut Rng) -> (LayerSpec, Vec<Layer<Flex>>) {
         some_layer(&rng.of(&[other, LayerSpec::new(first.shape)]))
     });
     (first, layers.collect())
-}
-
-fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// Returns the cache of four layers after `lengths` tokens, with random content.

@@ -5,6 +5,7 @@ use crate::{
     cast::cast,
     kernel::ConvGeometry,
     nn::{Conv1d, Linear},
+    testing::values,
 };
 
 /// Multiplies all floats.
@@ -37,10 +38,6 @@ fn kinds(module: &impl Module<Flex>) -> [usize; 2] {
     let mut kinds = Kinds::default();
     module.visit(&mut kinds);
     kinds.0
-}
-
-fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// The matrix is int8 afterwards, the bias is not.

@@ -1,12 +1,9 @@
 use burn_flex::{Flex, FlexDevice};
 
 use super::*;
+use crate::testing::{place, values};
 
 const DEVICE: FlexDevice = FlexDevice;
-
-fn place() -> Place<Flex> {
-    Place::f32(DEVICE)
-}
 
 fn config(tied: bool) -> Config {
     let json = serde_json::json!({
@@ -15,10 +12,6 @@ fn config(tied: bool) -> Config {
         "rope_theta": 10_000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": tied,
     });
     Config::from_json(&json.to_string()).expect("a configuration")
-}
-
-fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// Returns the logits after the last of `ids`, computed without a cache.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{
     ConfigError,
     config::{parse, require, require_groups},
-    limits::{layers, positive, size, sizes},
+    limits::{keys, layers, positive, size, sizes},
     nn::LayerShape,
 };
 
@@ -277,11 +277,7 @@ impl DataConfig {
     fn check(&self) -> Result<(), ConfigError> {
         let usual = (4..=MOST_CODEBOOKS + 2).contains(&self.channels);
         require(usual, "channels", self.channels, "two of text and from 2 to 256 of codes")?;
-        sizes(&[
-            ("text_vocab_size", self.text_vocab_size),
-            ("audio_vocab_size", self.audio_vocab_size),
-            ("action_vocab_size", self.action_vocab_size),
-        ])?;
+        sizes(&keys!(self: text_vocab_size, audio_vocab_size, action_vocab_size))?;
         let actions = self.action_vocab_size;
         require(actions >= 2, "action_vocab_size", actions, "at least pad and new word")?;
         for (key, id, rows) in [
@@ -295,12 +291,8 @@ impl DataConfig {
         }
         let (bos, pad) = (self.audio_bos(), self.audio_pad());
         require(bos != pad, "audio_pad_token_id", pad, "must not be audio_bos_token_id")?;
-        require(
-            self.codes() > 0,
-            "audio_bos_token_id",
-            bos,
-            "there must be codes before the marks",
-        )?;
+        let why = "there must be codes before the marks";
+        require(self.codes() > 0, "audio_bos_token_id", bos, why)?;
         let delays = &self.delay_pattern;
         let fits = delays.len() == self.codebooks();
         require(fits, "delay_pattern", delays, "one delay for each codebook")?;
@@ -312,40 +304,20 @@ impl DataConfig {
 impl ModelConfig {
     fn check(&self) -> Result<(), ConfigError> {
         let Self { decoder, depformer, .. } = self;
-        for (n_layer, all) in [
-            (
-                decoder.n_layer,
-                [
-                    decoder.n_embd,
-                    decoder.n_hidden,
-                    decoder.gqa_query_heads,
-                    decoder.kv_heads,
-                    decoder.gqa_head_dim,
-                ],
-            ),
-            (
-                depformer.n_layer,
-                [
-                    depformer.n_embd,
-                    depformer.n_hidden,
-                    depformer.gqa_query_heads,
-                    depformer.kv_heads,
-                    depformer.gqa_head_dim,
-                ],
-            ),
-        ] {
-            layers("n_layer", n_layer)?;
-            let [width, inner, heads, kv_heads, head_dim] = all;
+        for (depth, shape) in
+            [(decoder.n_layer, self.of_decoder()), (depformer.n_layer, self.of_depformer())]
+        {
+            layers("n_layer", depth)?;
             sizes(&[
-                ("n_embd", width),
-                ("n_hidden", inner),
-                ("gqa_query_heads", heads),
-                ("kv_heads", kv_heads),
-                ("gqa_head_dim", head_dim),
+                ("n_embd", shape.hidden),
+                ("n_hidden", shape.intermediate),
+                ("gqa_query_heads", shape.heads),
+                ("kv_heads", shape.kv_heads),
+                ("gqa_head_dim", shape.head_dim),
             ])?;
-            require_groups(heads, kv_heads)?;
-            let even = head_dim.is_multiple_of(2);
-            require(even, "gqa_head_dim", head_dim, "rotary positions turn pairs of halves")?;
+            require_groups(shape.heads, shape.kv_heads)?;
+            let even = shape.head_dim.is_multiple_of(2);
+            require(even, "gqa_head_dim", shape.head_dim, "rotary positions turn pairs of halves")?;
         }
         let heads = depformer.kv_heads;
         let why = "the depformer has as many as gqa_query_heads";

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use burn_flex::Flex;
 
 use super::*;
-use crate::{Place, testing};
+use crate::testing::{self, place, values};
 
 /// Layers that kernels fuse have `functions` silu and linear, and widths of whole chunks.
 fn config(functions: &str) -> Config {
@@ -34,15 +34,7 @@ fn config(functions: &str) -> Config {
     Config::from_json(&text).expect("valid")
 }
 
-fn place() -> Place<Flex> {
-    Place::f32(Default::default())
-}
-
 const FUSED: &str = r#"["silu", "linear"]"#;
-
-fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
-}
 
 #[track_caller]
 fn assert_close(ours: &[f32], expected: &[f32]) {

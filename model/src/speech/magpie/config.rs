@@ -84,6 +84,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = parse(text)?;
         let lookahead_key = config.inference_parameters.unify_names();
+        config.decoder.set_head_width();
         let target = config.target.as_deref().unwrap_or("MagpieTTSModel");
         let is_other = target.rsplit('.').next() != Some("MagpieTTSModel");
         require(!is_other, "target", target, "only MagpieTTSModel; others are other networks")?;
@@ -109,7 +110,8 @@ impl Config {
         require(has, "has_xattn", has, "only a decoder with cross attention")?;
         let normed = config.decoder.apply_norm_to_cond;
         require(normed, "apply_norm_to_cond", normed, "only true")?;
-        require(*xa_n_heads > 0, "xa_n_heads", xa_n_heads, "at least 1")?;
+        let divides = *xa_n_heads > 0 && stack.d_model.is_multiple_of(*xa_n_heads);
+        require(divides, "xa_n_heads", xa_n_heads, "must divide d_model")?;
         require(config.decoder.xa_d_head > 0, "xa_d_head", 0, "at least 1")?;
         let fits = *xa_d_memory == config.encoder.d_model;
         require(fits, "xa_d_memory", xa_d_memory, "must be the width of the encoder")?;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require, require_groups},
-    limits::{layers, positive, size, sizes},
+    config::{Rest, parse, refuse_unknown, require},
+    limits::{keys, layer_shape, size, sizes, transformer},
     nn::LayerShape,
 };
 
@@ -118,24 +118,10 @@ impl Config {
     /// [`ConfigError`] if a key is unknown, or asks for something that is not implemented.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED])?;
-        sizes(&[
-            ("num_filters", self.num_filters),
-            ("kernel_size", self.kernel_size),
-            ("residual_kernel_size", self.residual_kernel_size),
-            ("last_kernel_size", self.last_kernel_size),
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.num_key_value_heads),
-            ("head_dim", self.head_dim),
-            ("codebook_size", self.codebook_size),
-            ("codebook_dim", self.codebook_dim),
-            ("num_quantizers", self.num_quantizers),
-        ])?;
-        layers("num_hidden_layers", self.num_hidden_layers)?;
+        sizes(&keys!(self: num_filters, kernel_size, residual_kernel_size, last_kernel_size))?;
+        sizes(&keys!(self: codebook_size, codebook_dim, num_quantizers))?;
+        transformer(self.layer_shape(), self.num_hidden_layers, "norm_eps", self.rope_theta)?;
         self.sliding_window.map_or(Ok(()), |window| size("sliding_window", window))?;
-        positive("norm_eps", self.norm_eps)?;
-        positive("rope_theta", self.rope_theta)?;
         let residual = self.num_residual_layers;
         require(residual == 1, "num_residual_layers", residual, "only 1")?;
         require(self.audio_channels == 1, "audio_channels", self.audio_channels, "only 1")?;
@@ -153,9 +139,6 @@ impl Config {
         let why = "from 1 to less than num_quantizers";
         let is_usual = (1..self.num_quantizers).contains(&semantic);
         require(is_usual, "num_semantic_quantizers", semantic, why)?;
-        require_groups(self.num_attention_heads, self.num_key_value_heads)?;
-        let even = self.head_dim.is_multiple_of(2);
-        require(even, "head_dim", self.head_dim, "rotary positions turn pairs of halves")?;
         let ratios = &self.upsampling_ratios;
         let is_usual =
             (1..=8).contains(&ratios.len()) && ratios.iter().all(|r| (1..=16).contains(r));
@@ -172,13 +155,6 @@ impl Config {
 
     /// Returns the sizes of the transformer's layers.
     pub(super) fn layer_shape(&self) -> LayerShape {
-        LayerShape {
-            hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
-            heads: self.num_attention_heads,
-            kv_heads: self.num_key_value_heads,
-            head_dim: self.head_dim,
-            epsilon: self.norm_eps,
-        }
+        layer_shape!(self, norm_eps)
     }
 }

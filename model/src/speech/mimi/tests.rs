@@ -4,7 +4,7 @@ use burn::tensor::{Int, Tensor};
 use burn_flex::Flex;
 
 use super::*;
-use crate::{Place, testing};
+use crate::testing::{self, place, values as samples};
 
 /// Frames of 16 samples, and a window of two and a half frames.
 pub(super) fn config() -> Config {
@@ -23,18 +23,10 @@ const TEXT: &str = r#"{
     "upsample_groups": 16, "trim_right_ratio": 1.0
 }"#;
 
-fn place() -> Place<Flex> {
-    Place::f32(Default::default())
-}
-
 /// Codes of frames, `[3, frames]`.
 fn codes(frames: i64) -> Tensor<Flex, 2, Int> {
     let all = Tensor::<Flex, 1, Int>::arange(0..3 * frames, &Default::default());
     (all * 7 % 12).reshape([3, frames as usize])
-}
-
-fn samples(x: Tensor<Flex, 1>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// Equal to the bit, with a window and without, beyond the first cache of either.

@@ -1,6 +1,7 @@
 //! `model_config.yaml` of NanoCodec, as JSON.
 //!
-//! Most keys of the file are settings of the training or of the encoder, which are ignored here.
+//! Most keys of the file are settings of the training or of the encoder, which are ignored here. The
+//! defaults are those of `CausalHiFiGANDecoder` of the reference.
 
 use serde::Deserialize;
 
@@ -30,6 +31,8 @@ pub struct Config {
 /// The sizes of the decoder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DecoderConfig {
+    #[serde(rename = "_target_")]
+    target: Option<String>,
     /// Factors of the sample rate, stage by stage.
     pub up_sample_rates: Vec<usize>,
     /// Channels of the latent.
@@ -49,11 +52,12 @@ pub struct DecoderConfig {
     #[serde(default = "dilations")]
     pub resblock_dilation_sizes: Vec<usize>,
     /// The last operation.
+    #[serde(default = "tanh")]
     pub output_activation: OutputActivation,
     activation: String,
     #[serde(default = "zeros")]
     pad_mode: String,
-    #[serde(default)]
+    #[serde(default = "yes")]
     n_groups_equal_to_out_channels: bool,
 }
 
@@ -96,6 +100,14 @@ fn zeros() -> String {
     "zeros".into()
 }
 
+fn tanh() -> OutputActivation {
+    OutputActivation::Tanh
+}
+
+fn yes() -> bool {
+    true
+}
+
 impl Config {
     /// Parses `text`, the configuration as JSON.
     ///
@@ -109,6 +121,7 @@ impl Config {
         let rate = config.sample_rate;
         require((1..=384_000).contains(&rate), "sample_rate", rate, "1 to 384000")?;
         let DecoderConfig {
+            target,
             up_sample_rates,
             input_dim,
             base_channels,
@@ -121,6 +134,9 @@ impl Config {
             n_groups_equal_to_out_channels: groups,
             output_activation: _,
         } = &config.audio_decoder;
+        let target = target.as_deref().unwrap_or("CausalHiFiGANDecoder");
+        let is_causal = target.rsplit('.').next() == Some("CausalHiFiGANDecoder");
+        require(is_causal, "_target_", target, "only CausalHiFiGANDecoder")?;
         require(activation == "half_snake", "activation", activation, "only half_snake")?;
         require(pad_mode == "zeros", "pad_mode", pad_mode, "only zeros")?;
         require(*groups, "n_groups_equal_to_out_channels", groups, "only true")?;

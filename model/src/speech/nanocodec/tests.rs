@@ -1,11 +1,16 @@
 //! Properties of the decoder with random weights. The goldens are in `tests/proof`.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use std::fmt::Arguments;
+
+use burn::{
+    module::{Module as _, ModuleMapper, Param},
+    tensor::{Int, Tensor, TensorData},
+};
 use burn_flex::Flex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kernel::Precision;
+use crate::{Tap, kernel::Precision};
 
 fn config(change: impl FnOnce(&mut Value)) -> Result<Config, crate::ConfigError> {
     let mut config = json!({
@@ -65,10 +70,95 @@ fn a_later_frame_does_not_change_earlier_samples() {
     assert_ne!(before[24..], after[24..]);
 }
 
+/// The defaults of `CausalHiFiGANDecoder` of NeMo 3.0.0.
+#[test]
+fn keys_of_the_decoder_that_are_absent_have_the_values_of_the_reference() {
+    let config = config(|config| {
+        let decoder = config["audio_decoder"].as_object_mut().expect("keys");
+        for key in ["output_activation", "pad_mode", "n_groups_equal_to_out_channels"] {
+            decoder.remove(key);
+        }
+    });
+    let decoder = config.expect("defaults").audio_decoder;
+    assert_eq!(decoder.output_activation, OutputActivation::Tanh);
+    assert_eq!((decoder.in_kernel_size, decoder.out_kernel_size), (7, 3));
+    assert_eq!(decoder.resblock_kernel_sizes, [3, 7, 11]);
+    assert_eq!(decoder.resblock_dilation_sizes, [1, 3, 5]);
+}
+
+/// Multiplies the last convolution.
+struct Louder {
+    factor: f32,
+    path: Vec<String>,
+}
+
+impl ModuleMapper<Flex> for Louder {
+    fn map_float<const D: usize>(
+        &mut self,
+        param: Param<Tensor<Flex, D>>,
+    ) -> Param<Tensor<Flex, D>> {
+        match self.path.iter().any(|name| name == "post_conv") {
+            true => param.map(|values| values * self.factor),
+            false => param,
+        }
+    }
+
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+}
+
+/// The values of the last convolution.
+struct Last(Vec<f32>);
+
+impl Tap<Flex> for Last {
+    fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<Flex, D>) {
+        if name.to_string() == "post_conv" {
+            self.0 = activation.clone().into_data().to_vec().expect("f32");
+        }
+    }
+}
+
+/// The largest value of the last convolution is 2. Clamped it is 1; its hyperbolic tangent is 0.964.
+#[test]
+fn the_last_operation_is_the_configured_one() {
+    type Operation = fn(f32) -> f32;
+    let cases: [(&str, Operation); 2] = [("clamp", |x| x.clamp(-1.0, 1.0)), ("tanh", f32::tanh)];
+    for (name, operation) in cases {
+        let config = config(|config| config["audio_decoder"]["output_activation"] = json!(name));
+        let config = config.expect(name);
+        let sound = |decoder: &Decoder<Flex>| {
+            let codes: Vec<i32> = (0..33).map(|code| code * 5 % 12).collect();
+            let codes = TensorData::new(codes, [3, 11]);
+            let codes = Tensor::<Flex, 2, Int>::from_data(codes, &Default::default());
+            let mut last = Last(Vec::new());
+            let sound = decoder.forward_tapped(codes, &mut DecoderState::default(), &mut last);
+            (last.0, sound.into_data().to_vec::<f32>().expect("f32"))
+        };
+        let peak = |values: &[f32]| values.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        let decoder = Decoder::<Flex>::init(&config, &Default::default());
+        let (last, _) = sound(&decoder);
+        let mut louder = Louder { factor: 2.0 / peak(&last), path: Vec::new() };
+        let (last, samples) = sound(&decoder.map(&mut louder));
+        assert!((peak(&last) - 2.0).abs() < 1e-3, "{}", peak(&last));
+        let expected = last.iter().map(|&x| operation(x));
+        let worst = samples.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(samples.len() == last.len() && worst < 1e-5, "{name}: {worst}");
+    }
+}
+
 #[test]
 fn what_is_not_implemented_is_refused_by_its_key() {
     type Change = fn(&mut Value);
-    let pieces: [(&str, Change); 6] = [
+    let pieces: [(&str, Change); 7] = [
+        // The decoder of older codecs is not causal.
+        ("_target_", |config| {
+            config["audio_decoder"]["_target_"] = json!("nemo.HiFiGANDecoder");
+        }),
         ("activation", |config| config["audio_decoder"]["activation"] = json!("elu")),
         ("pad_mode", |config| config["audio_decoder"]["pad_mode"] = json!("replicate")),
         ("samples_per_frame", |config| config["samples_per_frame"] = json!(7)),

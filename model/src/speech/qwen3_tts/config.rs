@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require, require_groups, require_plain},
-    limits::{layers, positive, sizes},
+    config::{Rest, parse, refuse_unknown, require, require_plain},
+    limits::{keys, layer_shape, size, sizes, transformer},
     nn::LayerShape,
 };
 
@@ -144,7 +144,7 @@ pub struct SpeakerEncoderConfig {
     /// Samples per second of its input.
     pub sample_rate: u32,
     /// Mel bands.
-    #[serde(default = "mel_dim")]
+    #[serde(default = "number::<128>")]
     pub mel_dim: usize,
     /// Channels of the blocks, and last of the aggregation.
     #[serde(default = "enc_channels")]
@@ -156,20 +156,20 @@ pub struct SpeakerEncoderConfig {
     #[serde(default = "enc_dilations")]
     pub enc_dilations: Vec<usize>,
     /// Channels of the attention of the pooling.
-    #[serde(default = "attention_channels")]
+    #[serde(default = "number::<128>")]
     pub enc_attention_channels: usize,
     /// Parts of a Res2Net block.
-    #[serde(default = "res2net_scale")]
+    #[serde(default = "number::<8>")]
     pub enc_res2net_scale: usize,
     /// Channels of squeeze and excitation.
-    #[serde(default = "attention_channels")]
+    #[serde(default = "number::<128>")]
     pub enc_se_channels: usize,
     #[serde(flatten)]
     rest: Rest,
 }
 
-fn mel_dim() -> usize {
-    128
+fn number<const N: usize>() -> usize {
+    N
 }
 
 fn enc_channels() -> Vec<usize> {
@@ -182,14 +182,6 @@ fn enc_kernel_sizes() -> Vec<usize> {
 
 fn enc_dilations() -> Vec<usize> {
     vec![1, 2, 3, 4, 1]
-}
-
-fn attention_channels() -> usize {
-    128
-}
-
-fn res2net_scale() -> usize {
-    8
 }
 
 /// Keys of the whole that do not affect the result, with the reason.
@@ -236,11 +228,7 @@ impl Config {
             require(encoder.enc_dim == width, "enc_dim", encoder.enc_dim, why)?;
         }
         let rows = config.talker_config.text_vocab_size;
-        for (key, id) in [
-            ("tts_pad_token_id", config.tts_pad_token_id),
-            ("tts_bos_token_id", config.tts_bos_token_id),
-            ("tts_eos_token_id", config.tts_eos_token_id),
-        ] {
+        for (key, id) in keys!(config: tts_pad_token_id, tts_bos_token_id, tts_eos_token_id) {
             require((id as usize) < rows, key, id, "must be less than text_vocab_size")?;
         }
         Ok(config)
@@ -251,19 +239,14 @@ impl TalkerConfig {
     fn check(&self) -> Result<(), ConfigError> {
         refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED_OF_LAYERS])?;
         self.layers.check()?;
-        sizes(&[
-            ("vocab_size", self.vocab_size),
-            ("text_vocab_size", self.text_vocab_size),
-            ("text_hidden_size", self.text_hidden_size),
-            ("num_code_groups", self.num_code_groups),
-            ("max_position_embeddings", self.max_position_embeddings),
-        ])?;
+        sizes(&keys!(self: vocab_size, text_vocab_size, text_hidden_size, num_code_groups))?;
+        size("max_position_embeddings", self.max_position_embeddings)?;
         let groups = self.num_code_groups;
         require((2..=64).contains(&groups), "num_code_groups", groups, "from 2 to 64")?;
         let predictor = &self.code_predictor_config;
         refuse_unknown(&without(&predictor.rest, INHERITED), &[IGNORED_OF_LAYERS])?;
         predictor.layers.check()?;
-        sizes(&[("vocab_size", predictor.vocab_size)])?;
+        size("vocab_size", predictor.vocab_size)?;
         let same = predictor.num_code_groups == groups;
         let why = "must be the same in talker_config and code_predictor_config";
         require(same, "num_code_groups", predictor.num_code_groups, why)?;
@@ -271,15 +254,8 @@ impl TalkerConfig {
         let (rows, codes) = (self.vocab_size, predictor.vocab_size);
         let why = "must be that of the code predictor and 1024 ids more";
         require(rows == codes + SPECIAL_IDS, "vocab_size", rows, why)?;
-        let ids = [
-            ("codec_pad_id", self.codec_pad_id),
-            ("codec_bos_id", self.codec_bos_id),
-            ("codec_eos_token_id", self.codec_eos_token_id),
-            ("codec_think_id", self.codec_think_id),
-            ("codec_nothink_id", self.codec_nothink_id),
-            ("codec_think_bos_id", self.codec_think_bos_id),
-            ("codec_think_eos_id", self.codec_think_eos_id),
-        ];
+        let ids = keys!(self: codec_pad_id, codec_bos_id, codec_eos_token_id, codec_think_id,
+            codec_nothink_id, codec_think_bos_id, codec_think_eos_id);
         let languages = self.codec_language_id.values().map(|&id| ("codec_language_id", id));
         let speakers = self.spk_id.values().map(|&id| ("spk_id", id));
         for (key, id) in ids.into_iter().chain(languages).chain(speakers) {
@@ -314,55 +290,33 @@ pub const SPECIAL_IDS: usize = 1024;
 
 impl LayersConfig {
     fn check(&self) -> Result<(), ConfigError> {
-        sizes(&[
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.num_key_value_heads),
-            ("head_dim", self.head_dim),
-        ])?;
-        layers("num_hidden_layers", self.num_hidden_layers)?;
-        positive("rms_norm_eps", self.rms_norm_eps)?;
-        positive("rope_theta", self.rope_theta)?;
-        require_plain(self.attention_bias, &self.hidden_act, &self.rope_scaling, self.head_dim)?;
+        transformer(self.layer_shape(), self.num_hidden_layers, "rms_norm_eps", self.rope_theta)?;
+        require_plain(self.attention_bias, &self.hidden_act, &self.rope_scaling)?;
         let window = &self.sliding_window;
         require(window.is_none(), "sliding_window", window, "only full attention (null)")?;
         let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
         let types = &self.layer_types;
-        require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
-        require_groups(self.num_attention_heads, self.num_key_value_heads)
+        require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")
     }
 
     /// Returns the sizes of every layer.
     pub fn layer_shape(&self) -> LayerShape {
-        LayerShape {
-            hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
-            heads: self.num_attention_heads,
-            kv_heads: self.num_key_value_heads,
-            head_dim: self.head_dim,
-            epsilon: self.rms_norm_eps,
-        }
+        layer_shape!(self, rms_norm_eps)
     }
 }
 
 impl SpeakerEncoderConfig {
     fn check(&self) -> Result<(), ConfigError> {
         refuse_unknown(&self.rest, &[])?;
-        let all = [("enc_dim", self.enc_dim), ("mel_dim", self.mel_dim)];
-        sizes(&all)?;
-        sizes(&[
-            ("enc_attention_channels", self.enc_attention_channels),
-            ("enc_res2net_scale", self.enc_res2net_scale),
-            ("enc_se_channels", self.enc_se_channels),
-        ])?;
+        sizes(&keys!(self: enc_dim, mel_dim, enc_attention_channels, enc_res2net_scale))?;
+        size("enc_se_channels", self.enc_se_channels)?;
         for (key, list) in [
             ("enc_channels", &self.enc_channels),
             ("enc_kernel_sizes", &self.enc_kernel_sizes),
             ("enc_dilations", &self.enc_dilations),
         ] {
             require(list.len() == 5, key, list, "five numbers, one for each block")?;
-            list.iter().try_for_each(|&size| sizes(&[(key, size)]))?;
+            list.iter().try_for_each(|&value| size(key, value))?;
         }
         let odd = |list: &[usize]| list.iter().all(|taps| taps % 2 == 1);
         let kernels = &self.enc_kernel_sizes;

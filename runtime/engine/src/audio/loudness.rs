@@ -100,7 +100,7 @@ pub fn normalise_peak(audio: &mut Audio, decibels: f32) {
 /// [`MOST_TRUE_PEAK`], the song becomes less loud. If it cannot be measured, its peak is brought
 /// there. Both cases return a notice.
 pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
-    let Some(Measured { lufs, true_peak }) = measure(audio) else {
+    let Some(MeasuredLoudness { lufs, true_peak }) = measure(audio) else {
         normalise_peak(audio, MOST_TRUE_PEAK);
         return Some(Notice(format!(
             "the loudness cannot be measured, because the song is shorter than 0.4 s or too quiet: \
@@ -124,7 +124,7 @@ pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
 
 /// EBU R 128 measurements of a song.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct MeasuredLoudness {
     /// Integrated loudness, in LUFS.
     pub lufs: f64,
     /// True peak over all channels, in dB relative to full scale.
@@ -132,14 +132,15 @@ pub struct Measured {
 }
 
 /// Measures a song; `None` if it is shorter than 0.4 s, or entirely below -70 LUFS.
-pub fn measure(audio: &Audio) -> Option<Measured> {
+pub fn measure(audio: &Audio) -> Option<MeasuredLoudness> {
     let channels = u32::try_from(audio.channels.len()).ok()?;
     let mut meter = EbuR128::new(channels, audio.sample_rate, Mode::I | Mode::TRUE_PEAK).ok()?;
     let planes: Vec<&[f32]> = audio.channels.iter().map(Vec::as_slice).collect();
     meter.add_frames_planar_f32(&planes).ok()?;
     let peaks = (0..channels).map(|channel| meter.true_peak(channel));
     let peak = peaks.collect::<Result<Vec<_>, _>>().ok()?.into_iter().fold(0.0, f64::max);
-    let measured = Measured { lufs: meter.loudness_global().ok()?, true_peak: 20.0 * peak.log10() };
+    let measured =
+        MeasuredLoudness { lufs: meter.loudness_global().ok()?, true_peak: 20.0 * peak.log10() };
     (measured.lufs.is_finite() && measured.true_peak.is_finite()).then_some(measured)
 }
 

@@ -58,7 +58,7 @@ use self::{
 };
 use super::{Audio, loudness};
 pub use crate::error::Problem;
-use crate::{Action, Error, Notice, error::counted, files};
+use crate::{Action, Error, Notice, Observe, Unobserved, error::counted, files};
 
 /// The longest part of a file that is read: the longest song that the networks support.
 pub const MOST_SECONDS: u32 = 600;
@@ -76,6 +76,9 @@ enum Use {
     Recording,
 }
 
+/// The use and the most samples of a song.
+const SONG: (Use, usize) = (Use::Song, MOST_SAMPLES);
+
 impl Use {
     /// The most channels that are kept.
     fn most_channels(self) -> usize {
@@ -92,16 +95,17 @@ impl Use {
 /// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if its content
 /// cannot be decoded.
 pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
-    read_all(path, Use::Song).map(|(audio, notices, _)| (audio, notices))
+    let (audio, notices, _) = read_within(path, SONG, &Unobserved)?;
+    Ok((audio, notices))
 }
 
-/// [`read()`], also with the number of channels in the file.
-fn read_all(path: &Path, used: Use) -> Result<(Audio, Vec<Notice>, usize), Error> {
-    read_within(path, used, MOST_SAMPLES)
-}
-
-/// [`read_all`], with at most `most` samples of all channels.
-fn read_within(path: &Path, used: Use, most: usize) -> Result<(Audio, Vec<Notice>, usize), Error> {
+/// Reads a file for a use, with at most so many samples of all channels. Also returns the number of
+/// channels in the file.
+fn read_within(
+    path: &Path,
+    within: (Use, usize),
+    observe: &dyn Observe,
+) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = files::open(path).map_err(file_error)?;
     if file.metadata().map_err(file_error)?.is_dir() {
@@ -113,9 +117,10 @@ fn read_within(path: &Path, used: Use, most: usize) -> Result<(Audio, Vec<Notice
     }
     let name = path.display().to_string();
     let bytes = Bytes::open(file).map_err(file_error)?;
-    decode(bytes, &hint, &name, (used, most)).map_err(|failure| match failure {
+    decode(bytes, &hint, &name, within, observe).map_err(|failure| match failure {
         Failure::Io(source) => file_error(source),
         Failure::Problem(problem) => Error::Unheard { path: path.to_owned(), problem },
+        Failure::Cancelled => Error::Cancelled,
     })
 }
 
@@ -124,6 +129,7 @@ fn read_within(path: &Path, used: Use, most: usize) -> Result<(Audio, Vec<Notice
 enum Failure {
     Io(io::Error),
     Problem(Problem),
+    Cancelled,
 }
 
 impl From<io::Error> for Failure {
@@ -143,6 +149,7 @@ fn decode(
     hint: &Hint,
     name: &str,
     (used, most): (Use, usize),
+    observe: &dyn Observe,
 ) -> Result<(Audio, Vec<Notice>, usize), Failure> {
     if bytes.length() == 0 {
         return Err(Problem::Empty.into());
@@ -160,7 +167,7 @@ fn decode(
 
     let decoded = Decoded::new(used.most_channels(), most);
     let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail, decoded);
-    let ending = file_decoder.run()?;
+    let ending = file_decoder.run(observe)?;
     let mut notices = repaired.notices;
     notices.extend(file_decoder.decoded.check()?);
     notices.extend(file_decoder.properties());

@@ -22,11 +22,15 @@
 
 mod stream;
 
-use std::f64::consts::PI;
+use std::{f64::consts::PI, ops::RangeInclusive};
 
 pub(super) use self::stream::Stream;
 use super::Audio;
 use crate::{Error, Observe, Unobserved};
+
+/// The plausible sample rates. A file with another one has a damaged header, and the filter of such a rate can
+/// fill any memory.
+pub(super) const RATES: RangeInclusive<u32> = 1_000..=768_000;
 
 /// Zero crossings of the filter on each side (torchaudio's `lowpass_filter_width`).
 const CROSSINGS: f64 = 6.0;
@@ -39,13 +43,13 @@ const ROLLOFF: f64 = 0.99;
 /// `S` samples become `ceil(S rate / audio.sample_rate)`; at the same rate they stay unchanged.
 ///
 /// # Errors
-/// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0;
-/// [`Error::Cancelled`].
+/// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or an implausible
+/// rate; [`Error::Cancelled`].
 pub fn to_stereo(audio: &Audio, rate: u32, observe: &dyn Observe) -> Result<Audio, Error> {
-    let heard = &audio.channels[..audio.channels.len().min(2)];
-    check(heard)?;
-    let stream = Stream::new(heard.len(), [audio.sample_rate, rate], true)?;
-    Ok(Audio { channels: stream.whole(heard.to_vec(), observe)?, sample_rate: rate })
+    let input = &audio.channels[..audio.channels.len().min(2)];
+    check(input)?;
+    let stream = Stream::new(input.len(), [audio.sample_rate, rate], true)?;
+    Ok(Audio { channels: stream.whole(input.to_vec(), observe)?, sample_rate: rate })
 }
 
 /// Returns the mean of all channels of `audio` at `rate`. Samples beyond `[-1, 1]` stay.
@@ -102,18 +106,18 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// Returns the sum of `taps` times the input samples from sample `start` on. `heard` begins at sample
+/// Returns the sum of `taps` times the input samples from sample `start` on. `input` begins at sample
 /// `passed`; before the first sample and after the last one is silence.
 pub fn filtered<T: Copy + Into<f64>>(
     taps: &[T],
     start: isize,
-    heard: &[f32],
+    input: &[f32],
     passed: usize,
 ) -> f32 {
     // Skip the taps before the first sample.
     let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
-    let heard = &heard[heard.len().min(start.max(0) as usize - passed)..];
-    let products = taps[before..].iter().zip(heard);
+    let input = &input[input.len().min(start.max(0) as usize - passed)..];
+    let products = taps[before..].iter().zip(input);
     products.map(|(&tap, &x)| Into::<f64>::into(tap) * f64::from(x)).sum::<f64>() as f32
 }
 
@@ -162,10 +166,10 @@ impl Filter {
         ((n / to * from) as isize + first, taps)
     }
 
-    /// Returns output sample `n` of a channel; `heard` are its samples from `passed` on.
-    fn sample(&self, n: usize, heard: &[f32], passed: usize) -> f32 {
+    /// Returns output sample `n` of a channel; `input` are its samples from `passed` on.
+    fn sample(&self, n: usize, input: &[f32], passed: usize) -> f32 {
         let (start, taps) = self.taps(n);
-        filtered(taps, start, heard, passed)
+        filtered(taps, start, input, passed)
     }
 }
 
@@ -182,7 +186,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::Event;
+    use crate::CancelIf;
 
     pub(super) fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
         super::to_stereo(audio, rate, &Unobserved)
@@ -295,32 +299,28 @@ mod tests {
         assert!(exact.iter().any(|x| x.abs() > 1.5), "the sound is beyond full scale");
     }
 
-    /// Cancels at one of the checks.
-    struct Cancels(Cell<usize>);
-
-    impl Observe for Cancels {
-        fn event(&self, _: Event) {}
-
-        fn cancelled(&self) -> bool {
-            self.0.set(self.0.get() - 1);
-            self.0.get() == 0
-        }
-    }
-
     /// 10,000 samples of each channel are three times 4096 or less.
     #[test]
     fn a_long_song_is_cancelled_while_it_is_resampled() {
         let song = Audio { channels: vec![vec![0.5; 5_000]; 2], sample_rate: 24_000 };
-        let run = |check| super::to_stereo(&song, 48_000, &Cancels(Cell::new(check)));
-        assert!(matches!(run(6), Err(Error::Cancelled)));
-        assert_eq!(run(7).expect("six checks").samples(), 10_000);
+        let run = |last| {
+            let checks = Cell::new(0);
+            super::to_stereo(&song, 48_000, &CancelIf(|| checks.replace(checks.get() + 1) == last))
+        };
+        assert!(matches!(run(5), Err(Error::Cancelled)));
+        assert_eq!(run(6).expect("six checks").samples(), 10_000);
     }
 
     #[test]
     fn what_is_no_sound_is_an_error() {
-        for (channels, rate) in
-            [(vec![], 44_100), (vec![vec![0.0; 2], vec![0.0; 3]], 44_100), (vec![vec![0.0]], 0)]
-        {
+        let one = vec![vec![0.0]];
+        for (channels, rate) in [
+            (vec![], 44_100),
+            (vec![vec![0.0; 2], vec![0.0; 3]], 44_100),
+            (one.clone(), 0),
+            (one.clone(), 999),
+            (one, 4_000_000_007),
+        ] {
             let audio = Audio { channels, sample_rate: rate };
             assert!(matches!(to_stereo(&audio, 48_000), Err(Error::Conflict(_))));
             assert!(matches!(to_mono(&audio, 48_000), Err(Error::Conflict(_))));

@@ -2,7 +2,7 @@
 
 use super::{
     Device, Listing,
-    listing::{Adapter, AdapterKind},
+    listing::{GpuAdapter, GpuKind},
 };
 use crate::{Error, Notice};
 
@@ -26,7 +26,7 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
         }
     }
     let adapters = listing.wgpu.as_deref().unwrap_or_default();
-    if let Some(index) = adapters.iter().position(|a| a.kind != AdapterKind::Software) {
+    if let Some(index) = adapters.iter().position(|a| a.kind != GpuKind::Software) {
         return Ok(Device::Wgpu(index));
     }
     if listing.cpu {
@@ -46,7 +46,7 @@ pub fn usable(listing: &Listing) -> Vec<Device> {
     let gpus = listing.cuda.iter().flat_map(|cuda| 0..cuda.gpus.len()).map(Device::Cuda);
     let gpus = gpus.filter(|&gpu| check(gpu, listing).is_ok());
     let adapters = listing.wgpu.iter().flatten().enumerate();
-    let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
+    let real = adapters.filter(|(_, adapter)| adapter.kind != GpuKind::Software);
     cpu.into_iter().chain(gpus).chain(real.map(|(index, _)| Device::Wgpu(index))).collect()
 }
 
@@ -89,7 +89,7 @@ pub(super) fn not_built_in(device: Device) -> Error {
 /// Lists the available GPUs: `cuda:0 (NVIDIA H100), wgpu:0 (..)`.
 fn found(listing: &Listing) -> String {
     let gpus = listing.cuda.iter().flat_map(|cuda| &cuda.gpus).map(|gpu| gpu.name.clone());
-    let adapter = |a: &Adapter| format!("{}, {}", a.name, a.kind);
+    let adapter = |a: &GpuAdapter| format!("{}, {}", a.name, a.kind);
     let gpus = gpus.enumerate().map(|(i, name)| format!("cuda:{i} ({name})"));
     let adapters = listing.wgpu.iter().flatten().map(adapter);
     let adapters = adapters.enumerate().map(|(i, name)| format!("wgpu:{i} ({name})"));
@@ -116,8 +116,8 @@ mod tests {
         Cuda { gpus, has_nvrtc: true, headers: Some("include".into()), ..Cuda::default() }
     }
 
-    fn adapter(kind: AdapterKind) -> Adapter {
-        Adapter {
+    fn adapter(kind: GpuKind) -> GpuAdapter {
+        GpuAdapter {
             name: "a gpu".into(),
             kind,
             number: 0,
@@ -141,9 +141,9 @@ mod tests {
     fn auto_takes_a_card_before_the_processor_but_never_software_that_acts_as_one() {
         let mut listing = Listing { cpu: true, ..Listing::default() };
         assert_eq!(auto(&listing).0, "cpu");
-        listing.wgpu = Some(vec![adapter(AdapterKind::Software)]);
+        listing.wgpu = Some(vec![adapter(GpuKind::Software)]);
         assert_eq!(auto(&listing).0, "cpu");
-        listing.wgpu = Some(vec![adapter(AdapterKind::Integrated), adapter(AdapterKind::Software)]);
+        listing.wgpu = Some(vec![adapter(GpuKind::Integrated), adapter(GpuKind::Software)]);
         assert_eq!(auto(&listing).0, "wgpu:0");
         assert_eq!(usable(&listing), [Device::Cpu, Device::Wgpu(0)]);
         listing.cuda = Some(cuda(vec![gpu((8, 6), 20), gpu((9, 0), 10), gpu((9, 0), 12)]));
@@ -193,7 +193,7 @@ mod tests {
         let listing = Listing {
             cpu: true,
             cuda: Some(cuda(vec![gpu((9, 0), 10)])),
-            wgpu: Some(vec![adapter(AdapterKind::Discrete)]),
+            wgpu: Some(vec![adapter(GpuKind::Discrete)]),
         };
         for device in [Device::Cpu, Device::Cuda(0), Device::Wgpu(0)] {
             assert!(check(device, &listing).is_ok(), "{device}");

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, sys::CUresult};
 use super::listing::{Cuda, Gpu};
 
 /// Queries the driver, if there is one. Each GPU is opened briefly to read its free memory.
-pub(super) fn look() -> Cuda {
+pub(super) fn query() -> Cuda {
     let libraries = libraries();
     let mut found = Cuda {
         driver: driver_version(),

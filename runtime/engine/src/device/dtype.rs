@@ -15,7 +15,7 @@ use burn::tensor::DType;
 
 use super::{
     BackendWork, Device,
-    listing::{self, Adapter, Listing},
+    listing::{self, GpuAdapter, Listing},
 };
 pub use crate::error::dtype_name as name;
 use crate::{Error, check::one_of, error::shortened, suggest::nearest};
@@ -71,7 +71,7 @@ impl Supported {
 
     /// Returns the types of a Vulkan or Metal GPU. Some store and convert bf16, but none computes in
     /// it.
-    pub fn wgpu(adapter: &Adapter) -> Self {
+    pub fn wgpu(adapter: &GpuAdapter) -> Self {
         let types = [DType::F32, DType::F16];
         Self { all: types[..1 + usize::from(adapter.has_f16)].to_vec(), best: DType::F32 }
     }

@@ -167,7 +167,7 @@ fn slug(text: &str) -> String {
 fn is_software(device: Device) -> bool {
     let Device::Wgpu(index) = device else { return false };
     let kind = super::listing::wgpu().and_then(|adapters| Some(adapters.get(index)?.kind));
-    kind == Some(super::listing::AdapterKind::Software)
+    kind == Some(super::listing::GpuKind::Software)
 }
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]

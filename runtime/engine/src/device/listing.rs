@@ -15,7 +15,7 @@ pub struct Listing {
     /// NVIDIA; `None` if not built in, or not queried.
     pub cuda: Option<Cuda>,
     /// Vulkan and Metal GPUs, the best first; `None` if not built in, or not queried.
-    pub wgpu: Option<Vec<Adapter>>,
+    pub wgpu: Option<Vec<GpuAdapter>>,
 }
 
 /// NVIDIA GPUs, and the requirements of CUDA.
@@ -52,11 +52,11 @@ pub struct Gpu {
 
 /// A Vulkan or Metal GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapter {
+pub struct GpuAdapter {
     /// The name.
     pub name: String,
     /// The kind.
-    pub kind: AdapterKind,
+    pub kind: GpuKind,
     /// Its number within its kind, which identifies it in the backend.
     pub number: usize,
     /// `Vulkan` or `Metal`.
@@ -78,7 +78,7 @@ pub struct Adapter {
 
 /// Kinds of GPUs, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AdapterKind {
+pub enum GpuKind {
     /// A GPU with its own memory.
     Discrete,
     /// A GPU in the CPU package.
@@ -89,7 +89,7 @@ pub enum AdapterKind {
     Software,
 }
 
-impl fmt::Display for AdapterKind {
+impl fmt::Display for GpuKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Discrete => "discrete GPU",
@@ -102,7 +102,7 @@ impl fmt::Display for AdapterKind {
 
 impl Listing {
     /// Queries everything that this build can use. The first call takes up to a second.
-    pub fn look() -> Self {
+    pub fn query() -> Self {
         Self { cpu: cfg!(feature = "cpu"), cuda: cuda(), wgpu: wgpu() }
     }
 
@@ -156,7 +156,7 @@ impl Cuda {
 #[cfg(feature = "cuda")]
 pub(super) fn cuda() -> Option<Cuda> {
     static FOUND: OnceLock<Cuda> = OnceLock::new();
-    Some(FOUND.get_or_init(super::cuda::look).clone())
+    Some(FOUND.get_or_init(super::cuda::query).clone())
 }
 
 /// Returns `None`: CUDA is not built in.
@@ -167,13 +167,13 @@ pub(super) fn cuda() -> Option<Cuda> {
 
 /// Queries the Vulkan or Metal GPUs once; `None` if not built in.
 #[cfg(feature = "wgpu")]
-pub(super) fn wgpu() -> Option<Vec<Adapter>> {
-    static FOUND: OnceLock<Vec<Adapter>> = OnceLock::new();
-    Some(FOUND.get_or_init(super::wgpu::look).clone())
+pub(super) fn wgpu() -> Option<Vec<GpuAdapter>> {
+    static FOUND: OnceLock<Vec<GpuAdapter>> = OnceLock::new();
+    Some(FOUND.get_or_init(super::wgpu::query).clone())
 }
 
 /// Returns `None`: wgpu is not built in.
 #[cfg(not(feature = "wgpu"))]
-pub(super) fn wgpu() -> Option<Vec<Adapter>> {
+pub(super) fn wgpu() -> Option<Vec<GpuAdapter>> {
     None
 }

@@ -2,7 +2,7 @@
 //!
 //! The backends of GPUs (CubeCL 0.10) work on their own thread. A panic there ends a task, not the
 //! thread. The thread that waits for the task then panics with `CallError`, without the reason.
-//! Only the panic hook gets the reason. So a program's hook should pass each panic to [`hear`], and
+//! Only the panic hook gets the reason. So a program's hook should pass each panic to [`record`], and
 //! [`caught`] finds it there. Without such a hook, only the message of the waiting thread is known.
 
 use std::{
@@ -59,7 +59,7 @@ fn lock(log: &Mutex<PanicLog>) -> MutexGuard<'_, PanicLog> {
 }
 
 /// Remembers the message of a panic; a program's panic hook should call it.
-pub fn hear(panic: &PanicHookInfo<'_>) {
+pub fn record(panic: &PanicHookInfo<'_>) {
     let text = panic.payload_as_str().unwrap_or("unknown").to_owned();
     lock(&PANICS).add(thread::current().id(), text);
 }

@@ -5,7 +5,7 @@
 //! that depends on it fails with an error or another panic. So success is certain only after the
 //! values have been read. A program's panic hook is called for such a panic, although the panic is
 //! handled. So the hook should keep messages until a panic reaches `main`, and pass them to
-//! [`panics::hear`](super::panics::hear), which finds the reason.
+//! [`panics::record`](super::panics::record), which finds the reason.
 //!
 //! If a Vulkan driver refuses memory (not the backend's own limits), the device is lost for the
 //! rest of the process. Then smaller tiles fail too, and the error has a remedy.
@@ -15,7 +15,7 @@ use acestep_model::Backend;
 use super::{Device, GpuFault, panics};
 use crate::{
     Error,
-    progress::{Event, Stage, Steps},
+    progress::{Event, Stage, StageReporter},
     tiling::Tiling,
 };
 
@@ -47,7 +47,7 @@ pub fn in_tiles<T>(
     device: Device,
     frames: usize,
     mut tiling: Tiling,
-    steps: &Steps<'_>,
+    steps: &StageReporter<'_>,
     free: impl Fn(),
     mut work: impl FnMut(Tiling) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -68,7 +68,7 @@ pub fn in_tiles<T>(
 
 /// Waits for the work on `device` and releases its unused memory.
 pub fn free<B: Backend>(device: &B::Device) {
-    if !Device::behind::<B>(device).is_gpu() {
+    if !Device::of_backend::<B>(device).is_gpu() {
         return;
     }
     // Dropped tensors wait in a queue behind earlier work. A failure of that work has been reported
@@ -133,7 +133,7 @@ mod tests {
             assert!(at_once <= room, "no room for {at_once}");
             Ok(at_once)
         };
-        let steps = Steps { stage: VAE, observe: &log };
+        let steps = StageReporter { stage: VAE, observe: &log };
         let result = in_tiles(CARD, frames, Tiling::default(), &steps, free, work);
         let told = log.0.into_inner();
         assert_eq!(told.len(), freed.get());
@@ -162,7 +162,7 @@ mod tests {
             tries.set(tries.get() + 1);
             panic!("ComputePipeline with 'conv1d' label is invalid")
         };
-        let steps = Steps { stage: VAE, observe: &log };
+        let steps = StageReporter { stage: VAE, observe: &log };
         let result = in_tiles(CARD, 6000, Tiling::default(), &steps, || (), work);
         let error = result.expect_err("it failed");
         assert_eq!((tries.get(), log.0.take().len()), (1, 0));

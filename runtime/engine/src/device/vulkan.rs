@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::listing::AdapterKind;
+use super::listing::GpuKind;
 
 /// Returns total and free memory of `adapter`; `None` if it is not a Vulkan GPU, or of Vulkan 1.0.
 ///
@@ -12,10 +12,7 @@ use super::listing::AdapterKind;
     unsafe_code,
     reason = "wgpu does not show memory; the calls only read what the driver says of a GPU"
 )]
-pub(super) fn memory(
-    adapter: &wgpu::Adapter,
-    kind: AdapterKind,
-) -> Option<(Option<u64>, Option<u64>)> {
+pub(super) fn memory(adapter: &wgpu::Adapter, kind: GpuKind) -> Option<(Option<u64>, Option<u64>)> {
     // SAFETY: nothing is destroyed or changed through it, and it does not outlive `adapter`.
     let raw = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
     let instance = raw.shared_instance();
@@ -56,13 +53,13 @@ struct Heap {
 /// the largest local heap, because a small part of it may be listed a second time. For an
 /// integrated GPU it is all heaps. Software reports a number (lavapipe 2 GiB) but is not limited by
 /// it.
-fn join(heaps: &[Heap], kind: AdapterKind) -> (Option<u64>, Option<u64>) {
+fn join(heaps: &[Heap], kind: GpuKind) -> (Option<u64>, Option<u64>) {
     let counted: Vec<&Heap> = match kind {
-        AdapterKind::Discrete | AdapterKind::Virtual => {
+        GpuKind::Discrete | GpuKind::Virtual => {
             heaps.iter().filter(|heap| heap.own).max_by_key(|heap| heap.size).into_iter().collect()
         }
-        AdapterKind::Integrated => heaps.iter().collect(),
-        AdapterKind::Software => Vec::new(),
+        GpuKind::Integrated => heaps.iter().collect(),
+        GpuKind::Software => Vec::new(),
     };
     if counted.is_empty() {
         return (None, None);
@@ -81,12 +78,12 @@ mod tests {
         let heap = |own, size, free| Heap { own, size, free };
         let heaps =
             [heap(true, 8000, Some(7000)), heap(false, 16_000, Some(9000)), heap(true, 256, None)];
-        assert_eq!(join(&heaps, AdapterKind::Discrete), (Some(8000), Some(7000)));
+        assert_eq!(join(&heaps, GpuKind::Discrete), (Some(8000), Some(7000)));
         let shared = &heaps[..2];
-        assert_eq!(join(shared, AdapterKind::Integrated), (Some(24_000), Some(16_000)));
+        assert_eq!(join(shared, GpuKind::Integrated), (Some(24_000), Some(16_000)));
         // If one heap does not report free memory, the sum is unknown.
-        assert_eq!(join(&heaps, AdapterKind::Integrated), (Some(24_256), None));
-        assert_eq!(join(&heaps[1..2], AdapterKind::Discrete), (None, None));
-        assert_eq!(join(&heaps[1..2], AdapterKind::Software), (None, None));
+        assert_eq!(join(&heaps, GpuKind::Integrated), (Some(24_256), None));
+        assert_eq!(join(&heaps[1..2], GpuKind::Discrete), (None, None));
+        assert_eq!(join(&heaps[1..2], GpuKind::Software), (None, None));
     }
 }

@@ -8,12 +8,12 @@ use wgpu::{DeviceType, Features, Instance, InstanceDescriptor};
 
 use super::{
     Device, choice,
-    listing::{self, Adapter, AdapterKind},
+    listing::{self, GpuAdapter, GpuKind},
 };
 use crate::Error;
 
 /// Lists every GPU that the backend can use, the best first.
-pub(super) fn look() -> Vec<Adapter> {
+pub(super) fn query() -> Vec<GpuAdapter> {
     // The same query as the backend's, so that the numbers match.
     let backend = AutoGraphicsApi::backend();
     let instance = Instance::new(InstanceDescriptor {
@@ -27,23 +27,23 @@ pub(super) fn look() -> Vec<Adapter> {
         .filter_map(|adapter| {
             let info = adapter.get_info();
             let kind = match info.device_type {
-                DeviceType::DiscreteGpu => AdapterKind::Discrete,
-                DeviceType::IntegratedGpu => AdapterKind::Integrated,
-                DeviceType::VirtualGpu => AdapterKind::Virtual,
-                DeviceType::Cpu => AdapterKind::Software,
+                DeviceType::DiscreteGpu => GpuKind::Discrete,
+                DeviceType::IntegratedGpu => GpuKind::Integrated,
+                DeviceType::VirtualGpu => GpuKind::Virtual,
+                DeviceType::Cpu => GpuKind::Software,
                 // The backend does not number these.
                 DeviceType::Other => return None,
             };
             let number = counts[kind as usize];
             counts[kind as usize] += 1;
             // The backend finds only the first software adapter.
-            if kind == AdapterKind::Software && number > 0 {
+            if kind == GpuKind::Software && number > 0 {
                 return None;
             }
             let (total_bytes, free_bytes) = memory(adapter, kind);
             let limits = adapter.limits();
             let features = adapter.features();
-            Some(Adapter {
+            Some(GpuAdapter {
                 name: info.name,
                 kind,
                 number,
@@ -63,13 +63,13 @@ pub(super) fn look() -> Vec<Adapter> {
 
 /// Returns a GPU's total and free memory, if its driver reports them.
 #[cfg(not(target_os = "macos"))]
-fn memory(adapter: &wgpu::Adapter, kind: AdapterKind) -> (Option<u64>, Option<u64>) {
+fn memory(adapter: &wgpu::Adapter, kind: GpuKind) -> (Option<u64>, Option<u64>) {
     super::vulkan::memory(adapter, kind).unwrap_or_default()
 }
 
 /// Returns nothing: Metal shares memory between GPU and CPU, and limits neither.
 #[cfg(target_os = "macos")]
-fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
+fn memory(_: &wgpu::Adapter, _: GpuKind) -> (Option<u64>, Option<u64>) {
     (None, None)
 }
 
@@ -87,11 +87,11 @@ pub(super) fn index_of(device: &WgpuDevice) -> usize {
     adapters.iter().position(|adapter| name(adapter) == *device).unwrap_or(0)
 }
 
-fn name(adapter: &Adapter) -> WgpuDevice {
+fn name(adapter: &GpuAdapter) -> WgpuDevice {
     match adapter.kind {
-        AdapterKind::Discrete => WgpuDevice::DiscreteGpu(adapter.number),
-        AdapterKind::Integrated => WgpuDevice::IntegratedGpu(adapter.number),
-        AdapterKind::Virtual => WgpuDevice::VirtualGpu(adapter.number),
-        AdapterKind::Software => WgpuDevice::Cpu,
+        GpuKind::Discrete => WgpuDevice::DiscreteGpu(adapter.number),
+        GpuKind::Integrated => WgpuDevice::IntegratedGpu(adapter.number),
+        GpuKind::Virtual => WgpuDevice::VirtualGpu(adapter.number),
+        GpuKind::Software => WgpuDevice::Cpu,
     }
 }

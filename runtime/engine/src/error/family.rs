@@ -18,15 +18,15 @@ pub trait FamilyError: StdError + Send + Sync + 'static {
 
 /// An error of a model family.
 #[derive(Debug)]
-pub struct Family(Box<dyn FamilyError>);
+pub struct BoxedFamilyError(Box<dyn FamilyError>);
 
-impl Display for Family {
+impl Display for BoxedFamilyError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl StdError for Family {
+impl StdError for BoxedFamilyError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source()
     }
@@ -34,14 +34,14 @@ impl StdError for Family {
 
 impl<T: FamilyError> From<T> for Error {
     fn from(error: T) -> Self {
-        Self::Family(Family(Box::new(error)))
+        Self::Family(BoxedFamilyError(Box::new(error)))
     }
 }
 
 impl Error {
     /// Returns the family's error, if this is one of type `T`.
     pub fn family<T: FamilyError>(&self) -> Option<&T> {
-        let Self::Family(Family(error)) = self else { return None };
+        let Self::Family(BoxedFamilyError(error)) = self else { return None };
         let error: &(dyn StdError + 'static) = &**error;
         error.downcast_ref()
     }
@@ -53,13 +53,13 @@ impl Error {
             | Self::BadValue { .. }
             | Self::Conflict(_)
             | Self::NotBuiltIn { .. } => true,
-            Self::Family(Family(error)) => error.is_usage(),
+            Self::Family(BoxedFamilyError(error)) => error.is_usage(),
             _ => false,
         }
     }
 
     pub(super) fn family_hint(&self) -> Option<String> {
-        let Self::Family(Family(error)) = self else { return None };
+        let Self::Family(BoxedFamilyError(error)) = self else { return None };
         error.hint()
     }
 }

@@ -27,7 +27,7 @@ impl Draws {
 
     /// Skips a whole draw, for a token that is certain.
     pub fn skip(&mut self) {
-        self.pass(self.vocabulary);
+        self.discard(self.vocabulary);
     }
 
     /// Draws the winner of `runners`, which are tokens and speeds in ascending order of tokens; the
@@ -36,7 +36,7 @@ impl Draws {
         let mut best = (0.0, None);
         let mut drawn = 0;
         for (token, speed) in runners.filter(|&(_, speed)| speed > 0.0) {
-            self.pass(token.saturating_sub(drawn));
+            self.discard(token.saturating_sub(drawn));
             drawn = token.saturating_add(1);
             // The time -ln(1 - u) is at least u, so most runners are too late without a logarithm.
             // The margin exceeds the effect of the two roundings to f32 below.
@@ -49,7 +49,7 @@ impl Draws {
                 best = (speed / time, Some(token));
             }
         }
-        self.pass(self.vocabulary.saturating_sub(drawn));
+        self.discard(self.vocabulary.saturating_sub(drawn));
         best.1
     }
 
@@ -69,8 +69,8 @@ impl Draws {
     }
 
     /// Skips the numbers of `tokens` tokens.
-    fn pass(&mut self, tokens: u32) {
-        self.generator.pass(2 * u64::from(tokens));
+    fn discard(&mut self, tokens: u32) {
+        self.generator.discard(2 * u64::from(tokens));
     }
 }
 

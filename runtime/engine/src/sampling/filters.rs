@@ -128,10 +128,10 @@ fn place(rank: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Tokens, *};
+    use super::{super::TokenMap, *};
 
     fn all(logits: &[f32]) -> Scores {
-        Scores { logits: logits.to_vec(), tokens: Tokens::All }
+        Scores { logits: logits.to_vec(), tokens: TokenMap::All }
     }
 
     fn kept(scores: &Scores) -> Vec<usize> {

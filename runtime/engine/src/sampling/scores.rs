@@ -6,7 +6,7 @@ pub use crate::error::ScoreError;
 
 /// Mapping from score index to token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tokens {
+pub enum TokenMap {
     /// Index `i` is token `i`.
     All,
     /// Index 0 is the end token, index `1 + n` is code `n`.
@@ -26,25 +26,25 @@ pub struct Scores {
     /// The scores, in the order of `tokens`.
     pub logits: Vec<f32>,
     /// Mapping from index to token.
-    pub tokens: Tokens,
+    pub tokens: TokenMap,
 }
 
 impl Scores {
     /// Returns the token of the score at `index`.
     pub fn token(&self, index: usize) -> u32 {
         match (self.tokens, index as u32) {
-            (Tokens::All, token) => token,
-            (Tokens::CodesAndEnd { end, .. }, 0) => end,
-            (Tokens::CodesAndEnd { first_code, .. }, index) => first_code + (index - 1),
+            (TokenMap::All, token) => token,
+            (TokenMap::CodesAndEnd { end, .. }, 0) => end,
+            (TokenMap::CodesAndEnd { first_code, .. }, index) => first_code + (index - 1),
         }
     }
 
     /// Returns the index of the score of `token`, if it has one.
     pub fn index(&self, token: u32) -> Option<usize> {
         let index = match self.tokens {
-            Tokens::All => token as usize,
-            Tokens::CodesAndEnd { end, .. } if token == end => 0,
-            Tokens::CodesAndEnd { first_code, .. } => token.checked_sub(first_code)? as usize + 1,
+            TokenMap::All => token as usize,
+            TokenMap::CodesAndEnd { end, .. } if token == end => 0,
+            TokenMap::CodesAndEnd { first_code, .. } => token.checked_sub(first_code)? as usize + 1,
         };
         (index < self.logits.len()).then_some(index)
     }
@@ -75,8 +75,8 @@ impl Scores {
     pub fn forbid_all(&mut self, tokens: Range<u32>) {
         let last = self.logits.len();
         let (offset, first) = match self.tokens {
-            Tokens::All => (0, 0),
-            Tokens::CodesAndEnd { end, first_code } => {
+            TokenMap::All => (0, 0),
+            TokenMap::CodesAndEnd { end, first_code } => {
                 if tokens.contains(&end) {
                     self.forbid(end);
                 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn codes() -> Scores {
-        let tokens = Tokens::CodesAndEnd { end: 7, first_code: 10 };
+        let tokens = TokenMap::CodesAndEnd { end: 7, first_code: 10 };
         Scores { logits: vec![0.5, 1.0, 3.0, 2.0], tokens }
     }
 
@@ -155,7 +155,7 @@ mod tests {
         scores.allow_only(&[]);
         assert_eq!(scores.best(), None);
 
-        let mut scores = Scores { logits: vec![1.0; 5], tokens: Tokens::All };
+        let mut scores = Scores { logits: vec![1.0; 5], tokens: TokenMap::All };
         scores.forbid_all(3..u32::MAX);
         scores.forbid_all(9..12);
         scores.forbid(77);

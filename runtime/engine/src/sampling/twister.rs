@@ -28,7 +28,7 @@ impl Twister {
     }
 
     /// Skips `count` numbers.
-    pub(super) fn pass(&mut self, count: u64) {
+    pub(super) fn discard(&mut self, count: u64) {
         let ahead = self.next as u64 + count;
         // A due twist is delayed until a number is needed.
         for _ in 0..ahead.saturating_sub(1) / N as u64 {
@@ -76,7 +76,7 @@ mod tests {
         let mut ours = Twister::new(5489);
         let mut theirs = rand_mt::Mt::new(5489);
         for count in [0, 1, 2, 300, 321, 623, 624, 625, 0, 1248, 5000, 1, 619, 5] {
-            ours.pass(count);
+            ours.discard(count);
             (0..count).for_each(|_| _ = theirs.next_u32());
             assert_eq!(ours.next_u32(), theirs.next_u32(), "after {count}");
         }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_ten_thousandth_number_is_the_published_one() {
         let mut twister = Twister::new(5489);
-        twister.pass(9999);
+        twister.discard(9999);
         assert_eq!(twister.next_u32(), 4_123_659_995);
     }
 }

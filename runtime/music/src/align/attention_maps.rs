@@ -13,7 +13,7 @@ use acestep_model::{Backend, acestep::Heads};
 use burn::tensor::Tensor;
 
 use super::{
-    Line, Map, Matrix,
+    AttentionMap, Line, Matrix,
     denoise::denoised,
     dtw::cheapest_path,
     times::{lines, of_tokens},
@@ -162,7 +162,7 @@ pub fn songs<B: Backend>(
                 steps.advanced(done, pictures);
                 Ok::<_, Error>(maps)
             };
-            let score = |maps: &[Map]| score::of(&Matrix::mean(maps), &sung);
+            let score = |maps: &[AttentionMap]| score::of(&Matrix::mean(maps), &sung);
             let in_song = picture(last)?;
             let mut song = Aligned::default();
             if extras.lines {
@@ -181,7 +181,10 @@ pub fn songs<B: Backend>(
 }
 
 /// Returns the lyric rows of the attention, one map per head.
-fn to_maps<B: Backend>(layers: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<Map>, Error> {
+fn to_maps<B: Backend>(
+    layers: Vec<Tensor<B, 4>>,
+    lyrics: &Lyrics,
+) -> Result<Vec<AttentionMap>, Error> {
     let tokens = lyrics.ids.len();
     let mut maps = Vec::new();
     for layer in layers {
@@ -189,7 +192,7 @@ fn to_maps<B: Backend>(layers: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec
         // From [1, heads, P, L] keep the columns of the lyrics and transpose them to rows.
         let words = to_host(layer.narrow(3, lyrics.start, tokens).swap_dims(2, 3));
         require_finite("the diffusion transformer's attention", &words)?;
-        let map = |values: &[f32]| Map { tokens, frames, values: values.to_vec() };
+        let map = |values: &[f32]| AttentionMap { tokens, frames, values: values.to_vec() };
         maps.extend(words.chunks(tokens * frames).map(map));
     }
     Ok(maps)
@@ -197,7 +200,7 @@ fn to_maps<B: Backend>(layers: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec
 
 /// Returns the lines of the lyrics with their times, clamped to the end of the song.
 fn found_lines<B: Backend>(
-    maps: &[Map],
+    maps: &[AttentionMap],
     lyrics: &Lyrics,
     networks: &Networks<'_, B>,
     seconds: f64,

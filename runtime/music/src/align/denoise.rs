@@ -7,7 +7,7 @@
 //! Source: upstream `MusicStampsAligner._apply_bidirectional_consensus`. Its input is a softmax
 //! already; its median filter has width 1 and changes nothing.
 
-use super::{Map, Matrix};
+use super::{AttentionMap, Matrix};
 
 /// Multiple of the median that is subtracted from a row or a column.
 const SUPPRESSION: f64 = 2.0;
@@ -19,7 +19,7 @@ const EPSILON: f64 = 1e-9;
 ///
 /// # Panics
 /// If there is no map, or they differ in shape.
-pub fn denoised(maps: &[Map]) -> Matrix {
+pub fn denoised(maps: &[AttentionMap]) -> Matrix {
     let (rows, columns) = (maps[0].tokens, maps[0].frames);
     let mut mean_of_heads = vec![0.0; rows * columns];
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -41,7 +41,7 @@ pub fn denoised(maps: &[Map]) -> Matrix {
 }
 
 /// Returns one head's map: product of both softmaxes, median-suppressed, squared.
-fn sharpened(map: &Map) -> Vec<f64> {
+fn sharpened(map: &AttentionMap) -> Vec<f64> {
     let (rows, columns) = (map.tokens, map.frames);
     let raw: Vec<f64> = map.values.iter().map(|&x| f64::from(x)).collect();
     let mut x = raw.clone();

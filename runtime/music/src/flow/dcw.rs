@@ -12,28 +12,20 @@ use acestep_model::Backend;
 use burn::tensor::Tensor;
 use serde::Serialize;
 
-/// Frequencies that are corrected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DcwMode {
-    /// Low frequencies, by `t scaler`.
-    Low,
-    /// High frequencies, by `(1 - t) scaler`.
-    High,
-    /// Both, by `t scaler` and `(1 - t) high_scaler`.
-    Double,
-    /// All frequencies by `scaler`, at all times.
-    Pix,
-}
+use crate::named::named;
 
-impl DcwMode {
-    /// Returns upstream's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::High => "high",
-            Self::Double => "double",
-            Self::Pix => "pix",
-        }
+named! {
+    /// Frequencies that are corrected, by upstream's names.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum DcwMode {
+        /// Low frequencies, by `t scaler`.
+        Low = "low",
+        /// High frequencies, by `(1 - t) scaler`.
+        High = "high",
+        /// Both, by `t scaler` and `(1 - t) high_scaler`.
+        Double = "double",
+        /// All frequencies by `scaler`, at all times.
+        Pix = "pix",
     }
 }
 

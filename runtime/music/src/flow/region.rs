@@ -17,11 +17,11 @@ use super::noised;
 
 /// The region to generate, and the source to keep around it.
 #[derive(Debug, Clone)]
-pub struct Region<B: Backend> {
+pub struct RepaintRegion<B: Backend> {
     /// Latents of the whole source, without silenced parts, `[B, T, C]`.
     pub clean: Tensor<B, 3>,
     /// Frames to generate.
-    pub anew: Range<usize>,
+    pub generated: Range<usize>,
     /// Number of steps after which the rest is replaced by the source; see [`injected_steps`].
     pub injected_steps: usize,
     /// Frames of the final ramp on either side. 0 = no blend: what was generated outside the region
@@ -31,7 +31,7 @@ pub struct Region<B: Backend> {
     pub keeps_latents: bool,
 }
 
-impl<B: Backend> Region<B> {
+impl<B: Backend> RepaintRegion<B> {
     /// Replaces everything outside the region by the source, noised to time `t`.
     ///
     /// # Shapes
@@ -39,12 +39,12 @@ impl<B: Backend> Region<B> {
     // ANCHOR: injected
     pub fn injected(&self, x: Tensor<B, 3>, noise: &Tensor<B, 3>, t: f32) -> Tensor<B, 3> {
         let source = noised(self.clean.clone(), noise.clone(), t);
-        let anew = self.mask(&x, 0).greater_elem(0.5).expand(x.dims());
-        source.mask_where(anew, x)
+        let generated = self.mask(&x, 0).greater_elem(0.5).expand(x.dims());
+        source.mask_where(generated, x)
     }
     // ANCHOR_END: injected
 
-    /// Blends with the source outside the region, with ramps of [`Region::crossfade_frames`];
+    /// Blends with the source outside the region, with ramps of [`RepaintRegion::crossfade_frames`];
     /// returns `x` unchanged if there is nothing to blend.
     ///
     /// # Shapes
@@ -60,7 +60,7 @@ impl<B: Backend> Region<B> {
     /// Returns [`soft_mask`] of the region, `[1, T, 1]`.
     fn mask(&self, x: &Tensor<B, 3>, crossfade: usize) -> Tensor<B, 3> {
         let frames = x.dims()[1];
-        let mask = soft_mask(self.anew.clone(), frames, crossfade);
+        let mask = soft_mask(self.generated.clone(), frames, crossfade);
         Tensor::from_data(TensorData::new(mask, [1, frames, 1]), &x.device())
     }
 }
@@ -71,12 +71,12 @@ pub fn injected_steps(ratio: f64, steps: usize) -> usize {
     (ratio * steps as f64).round_ties_even() as usize
 }
 
-/// Returns 1 inside `anew`, a ramp of at most `crossfade` entries outside on either side, else 0.
+/// Returns 1 inside `generated`, a ramp of at most `crossfade` entries outside on either side, else 0.
 ///
 /// A ramp of `n` has the values `1 / (n + 1) .. n / (n + 1)`. At an end of the song it is shorter
-/// and thus steeper. An empty `anew` gives zeros everywhere.
-pub fn soft_mask(anew: Range<usize>, length: usize, crossfade: usize) -> Vec<f32> {
-    let (left, right) = (anew.start.min(length), anew.end.min(length));
+/// and thus steeper. An empty `generated` gives zeros everywhere.
+pub fn soft_mask(generated: Range<usize>, length: usize, crossfade: usize) -> Vec<f32> {
+    let (left, right) = (generated.start.min(length), generated.end.min(length));
     let mut mask = vec![0.0; length];
     if left >= right {
         return mask;
@@ -101,9 +101,15 @@ mod tests {
         Tensor::from_data(data, &Default::default())
     }
 
-    fn region(anew: Range<usize>, crossfade_frames: usize) -> Region<Flex> {
+    fn region(generated: Range<usize>, crossfade_frames: usize) -> RepaintRegion<Flex> {
         let clean = song(&[10., 11., 12., 13., 14., 15.]);
-        Region { clean, anew, injected_steps: 0, crossfade_frames, keeps_latents: false }
+        RepaintRegion {
+            clean,
+            generated,
+            injected_steps: 0,
+            crossfade_frames,
+            keeps_latents: false,
+        }
     }
 
     fn values(x: Tensor<Flex, 3>) -> Vec<f32> {

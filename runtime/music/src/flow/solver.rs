@@ -86,13 +86,13 @@ pub enum SdeTimes {
 /// Memory of multi-step solvers: the velocities and lengths of the last two steps.
 #[derive(Debug, Clone)]
 pub struct History<B: Backend> {
-    last: Option<Past<B>>,
-    before: Option<Past<B>>,
+    last: Option<PastVelocity<B>>,
+    before: Option<PastVelocity<B>>,
 }
 
 /// The velocity of an earlier step.
 #[derive(Debug, Clone)]
-pub struct Past<B: Backend> {
+pub struct PastVelocity<B: Backend> {
     /// Guided, `[B, T, C]`.
     pub velocity: Tensor<B, 3>,
     /// Length of that step.
@@ -107,7 +107,7 @@ impl<B: Backend> Default for History<B> {
 
 impl<B: Backend> History<B> {
     /// Returns the last step, and the one before it.
-    pub fn past(&self) -> (Option<&Past<B>>, Option<&Past<B>>) {
+    pub fn past(&self) -> (Option<&PastVelocity<B>>, Option<&PastVelocity<B>>) {
         (self.last.as_ref(), self.before.as_ref())
     }
 
@@ -118,7 +118,7 @@ impl<B: Backend> History<B> {
 
     /// Remembers a step: its velocity, `[B, T, C]`, and its length.
     pub fn push(&mut self, velocity: Tensor<B, 3>, length: f32) {
-        self.before = self.last.replace(Past { velocity, length });
+        self.before = self.last.replace(PastVelocity { velocity, length });
     }
 }
 

@@ -17,20 +17,20 @@ fn why(bytes: &[u8]) -> String {
 #[test]
 fn every_format_is_told_by_its_content() {
     let folder = tempfile::tempdir().expect("a folder");
-    for format in Format::ALL {
+    for format in LatentsFormat::ALL {
         let path = folder.path().join(format!("{format}.txt"));
         save(&path, &wave(3), format, 25.0, Existing::Keep).expect("saved");
         let bytes = fs::read(&path).expect("readable");
         assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").1, format);
         let back = read(&path, CHANNELS).expect("latents");
         assert_eq!(back.shape, [1, 3, 64]);
-        let is_exact = matches!(format, Format::Safetensors | Format::Vae);
+        let is_exact = matches!(format, LatentsFormat::Safetensors | LatentsFormat::Vae);
         assert_eq!(back == wave(3), is_exact, "{format}");
         assert_eq!(
-            Format::of(Path::new(&format!("a.{}", format.name().to_uppercase()))),
+            LatentsFormat::of(Path::new(&format!("a.{}", format.name().to_uppercase()))),
             Some(format)
         );
-        assert_eq!(format.name().parse::<Format>().expect("a format"), format);
+        assert_eq!(format.name().parse::<LatentsFormat>().expect("a format"), format);
     }
 }
 
@@ -39,11 +39,11 @@ fn every_format_is_told_by_its_content() {
 fn the_bytes_are_those_of_acestep_cpp() {
     let mut values = vec![0.0; CHANNELS];
     values[..4].copy_from_slice(&[127.0, -2.5, 2.4, -127.0]);
-    let eight = to_bytes(&song(values.clone()), Format::Nac8, 25.0).expect("a file");
+    let eight = to_bytes(&song(values.clone()), LatentsFormat::Nac8, 25.0).expect("a file");
     assert_eq!(eight.len(), 8 + 66);
     assert_eq!(eight[..14], *b"NAC8\x01\0\0\0\0\x3c\x7f\xfd\x02\x81");
     values[..4].copy_from_slice(&[7.0, -2.5, 2.4, -7.0]);
-    let four = to_bytes(&song(values), Format::Nac4, 25.0).expect("a file");
+    let four = to_bytes(&song(values), LatentsFormat::Nac4, 25.0).expect("a file");
     assert_eq!(four.len(), 8 + 34);
     // 7 and -3 in a byte, then 2 and -7.
     assert_eq!(four[..12], *b"NAC4\x01\0\0\0\0\x3c\xd7\x92");
@@ -67,13 +67,13 @@ fn the_number_that_nobody_writes_is_read() {
 fn frames_may_be_of_other_numbers_than_sixty_four() {
     let values: Vec<f32> = (0..48).map(|i| i as f32 - 7.0).collect();
     let small = Array3::new([1, 3, 16], values);
-    for format in Format::ALL {
+    for format in LatentsFormat::ALL {
         let bytes = to_bytes(&small, format, 25.0).expect("a file");
         assert_eq!(from_bytes(&bytes, 16).expect("latents").0.shape, [1, 3, 16], "{format}");
         from_bytes(&bytes, CHANNELS).expect_err("of another model");
     }
     let odd = Array3::new([1, 1, 3], vec![1.0, 2.0, 3.0]);
-    assert!(matches!(to_bytes(&odd, Format::Nac4, 25.0), Err(Error::Conflict(_))));
+    assert!(matches!(to_bytes(&odd, LatentsFormat::Nac4, 25.0), Err(Error::Conflict(_))));
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn what_holds_no_latents_says_why() {
     assert!(why(b"NAC4\xff\xff\xff\xff").contains("4294967295 frames of 34 bytes"));
     assert!(why(b"NAC8\x01").contains("cut off within the header"));
     assert_eq!(why(b"NAC8\0\0\0\0"), "there is no frame in it");
-    let mut cut = to_bytes(&wave(2), Format::Safetensors, 25.0).expect("a file");
+    let mut cut = to_bytes(&wave(2), LatentsFormat::Safetensors, 25.0).expect("a file");
     cut.truncate(cut.len() - 7);
     from_bytes(&cut, CHANNELS).expect_err("cut off");
     assert_eq!(why(&[0xff; 256]), "value 0 is NaN: these are no latents");
-    let mut infinite = to_bytes(&wave(1), Format::Nac8, 25.0).expect("a file");
+    let mut infinite = to_bytes(&wave(1), LatentsFormat::Nac8, 25.0).expect("a file");
     infinite[8..10].copy_from_slice(&f16::INFINITY.to_le_bytes());
     assert!(why(&infinite).contains("value 0 is"), "{}", why(&infinite));
 }
@@ -115,9 +115,9 @@ fn a_foreign_safetensors_is_read_if_its_latents_are() {
 #[test]
 fn only_one_song_of_numbers_is_stored() {
     let two = Array3::new([2, 1, 64], vec![0.0; 128]);
-    assert!(matches!(to_bytes(&two, Format::Vae, 25.0), Err(Error::Conflict(_))));
+    assert!(matches!(to_bytes(&two, LatentsFormat::Vae, 25.0), Err(Error::Conflict(_))));
     let broken = song(vec![f32::NAN; 64]);
-    assert!(matches!(to_bytes(&broken, Format::Nac8, 25.0), Err(Error::NotFinite { .. })));
+    assert!(matches!(to_bytes(&broken, LatentsFormat::Nac8, 25.0), Err(Error::NotFinite { .. })));
     let folder = tempfile::tempdir().expect("a folder");
     let error = read(folder.path(), CHANNELS).expect_err("a folder");
     assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
@@ -153,7 +153,9 @@ fn another_file_becomes_no_latents() {
 
 #[test]
 fn a_scale_that_no_f16_holds_is_refused() {
-    for (format, most) in [(Format::Nac8, 65_504.0 * 127.0), (Format::Nac4, 65_504.0 * 7.0)] {
+    for (format, most) in
+        [(LatentsFormat::Nac8, 65_504.0 * 127.0), (LatentsFormat::Nac4, 65_504.0 * 7.0)]
+    {
         let largest = |x: f32| song([vec![0.0; 100], vec![x; 28]].concat());
         let bytes = to_bytes(&largest(most), format, 25.0).expect("as much as there is room for");
         assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.data[127], most);
@@ -165,8 +167,8 @@ fn a_scale_that_no_f16_holds_is_refused() {
 
 #[test]
 fn a_format_may_be_written_in_capitals() {
-    assert_eq!("NAC8".parse::<Format>().expect("a format"), Format::Nac8);
-    assert!("nac".parse::<Format>().is_err());
+    assert_eq!("NAC8".parse::<LatentsFormat>().expect("a format"), LatentsFormat::Nac8);
+    assert!("nac".parse::<LatentsFormat>().is_err());
 }
 
 proptest! {
@@ -179,7 +181,7 @@ proptest! {
     ) {
         let latents = song(values.iter().map(|x| x * height).collect());
         let largest = latents.data.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-        for (format, most) in [(Format::Nac8, 127.0), (Format::Nac4, 7.0)] {
+        for (format, most) in [(LatentsFormat::Nac8, 127.0), (LatentsFormat::Nac4, 7.0)] {
             let bytes = to_bytes(&latents, format, 25.0).expect("a file");
             let (back, found) = from_bytes(&bytes, CHANNELS).expect("latents");
             prop_assert_eq!(found, format);
@@ -195,7 +197,7 @@ proptest! {
     fn exact_formats_give_back_every_bit(bits in proptest::collection::vec(any::<u32>(), 192)) {
         let finite = |bits: u32| Some(f32::from_bits(bits)).filter(|x| x.is_finite()).unwrap_or(1.0);
         let latents = song(bits.into_iter().map(finite).collect());
-        let bytes = to_bytes(&latents, Format::Safetensors, 25.0).expect("a file");
+        let bytes = to_bytes(&latents, LatentsFormat::Safetensors, 25.0).expect("a file");
         let (back, _) = from_bytes(&bytes, CHANNELS).expect("latents");
         prop_assert!(back.data.iter().zip(&latents.data).all(|(a, b)| a.to_bits() == b.to_bits()));
     }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use acestep_engine::Lent;
+use acestep_engine::SharedRef;
 use acestep_model::{
     Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer, qwen3,
 };
@@ -12,18 +12,18 @@ use burn::tensor::DType;
 ///
 /// If another float type is requested, the network is loaded again and the first one is dropped.
 pub struct CachedModel<'a, B: Backend> {
-    checkpoint: Lent<'a, dyn LanguageCheckpoint<B> + 'a>,
+    checkpoint: SharedRef<'a, dyn LanguageCheckpoint<B> + 'a>,
     model: RefCell<Option<(DType, qwen3::Causal<B>)>>,
 }
 
 impl<'a, B: Backend> CachedModel<'a, B> {
     /// Loads nothing yet.
     pub fn new(checkpoint: &'a dyn LanguageCheckpoint<B>) -> Self {
-        Self::of(Lent::Borrowed(checkpoint))
+        Self::of(SharedRef::Borrowed(checkpoint))
     }
 
     /// As [`Self::new`], with a checkpoint that is shared.
-    pub fn of(checkpoint: Lent<'a, dyn LanguageCheckpoint<B> + 'a>) -> Self {
+    pub fn of(checkpoint: SharedRef<'a, dyn LanguageCheckpoint<B> + 'a>) -> Self {
         Self { checkpoint, model: RefCell::new(None) }
     }
 }

@@ -21,7 +21,7 @@ use super::{
     merge,
     metadata::Metadata,
     session,
-    settings::Settings,
+    settings::LmSettings,
 };
 use crate::{Request, stage};
 use codes::{check_length, codes_phase};
@@ -64,7 +64,7 @@ pub struct Composing<'a> {
     /// True to write audio codes, one list for each of the settings' seeds.
     pub writes_codes: bool,
     /// Settings of the language model.
-    pub settings: &'a Settings,
+    pub settings: &'a LmSettings,
     /// Genres to choose from; `None` = the answer has no genres.
     pub genres: Option<Arc<GenreVocabulary>>,
 }

@@ -28,7 +28,7 @@ mod state;
 mod tries;
 
 pub use grammar::Grammar;
-pub use machine::Machine;
+pub use machine::AnswerMachine;
 pub use rules::{Phase, Rules, UserValues};
 pub use state::{Field, State};
 

@@ -20,8 +20,8 @@ use acestep_model::{Backend, Place, nn::Cache, qwen3};
 use burn::tensor::Tensor;
 
 use super::{
-    constrain::{Grammar, Machine, Rules},
-    sample::{Draws, Sampler, Scores, Tokens, guide},
+    constrain::{AnswerMachine, Grammar, Rules},
+    sample::{Draws, Sampler, Scores, TokenMap, guide},
     vocabulary::Vocabulary,
 };
 use crate::stage;
@@ -88,7 +88,7 @@ impl<B: Backend> Writer<'_, B> {
         let limit = self.room(prompt.len(), limit)?;
         let mut cache = self.config.cache(1, prompt.len() + limit, self.place);
         let mut draws = Draws::new(seed, self.model.vocabulary());
-        let mut machine = Machine::new(self.grammar, rules);
+        let mut machine = AnswerMachine::new(self.grammar, rules);
         machine.start(prompt);
         let mut history = prompt.to_vec();
         let mut read = 0;
@@ -161,7 +161,7 @@ impl<B: Backend> Writer<'_, B> {
         self.observe.event(Event::Advanced { stage: stage::LM_CODES, done: 0, total: expected });
         let mut hidden = self.prefill(prompts, items, &mut cache)?;
 
-        let mut writing = Machine::new(self.grammar, rules.clone());
+        let mut writing = AnswerMachine::new(self.grammar, rules.clone());
         writing.start(prompts.conditional);
         let mut songs: Vec<SongState<'_>> = seeds
             .iter()
@@ -270,12 +270,12 @@ impl<B: Backend> Writer<'_, B> {
     }
 
     /// Returns the tokens to score.
-    fn tokens(&self, codes_only: bool) -> Tokens {
+    fn tokens(&self, codes_only: bool) -> TokenMap {
         let vocabulary = self.vocabulary();
         if codes_only {
-            Tokens::CodesAndEnd { end: vocabulary.end, first_code: vocabulary.codes().start }
+            TokenMap::CodesAndEnd { end: vocabulary.end, first_code: vocabulary.codes().start }
         } else {
-            Tokens::All
+            TokenMap::All
         }
     }
 
@@ -290,16 +290,16 @@ impl<B: Backend> Writer<'_, B> {
     }
 
     /// Returns the scores of each row, on the host.
-    fn scores(&self, hidden: Tensor<B, 2>, tokens: Tokens) -> Vec<Scores> {
+    fn scores(&self, hidden: Tensor<B, 2>, tokens: TokenMap) -> Vec<Scores> {
         let rows = hidden.dims()[0];
         let codes = self.vocabulary().codes();
         let scores = match tokens {
             // The network's rows beyond the tokenizer's tokens are padding.
-            Tokens::All => {
+            TokenMap::All => {
                 let known = self.vocabulary().size();
                 self.model.scores(hidden, std::slice::from_ref(&(0..known as usize)))
             }
-            Tokens::CodesAndEnd { end, .. } => {
+            TokenMap::CodesAndEnd { end, .. } => {
                 let end = end as usize..end as usize + 1;
                 self.model.scores(hidden, &[end, codes.start as usize..codes.end as usize])
             }
@@ -334,7 +334,7 @@ impl<B: Backend> Writer<'_, B> {
 
 /// State of one song of the batch in the codes phase.
 struct SongState<'a> {
-    machine: Machine<'a>,
+    machine: AnswerMachine<'a>,
     draws: Draws,
     history: Vec<u32>,
     answer: Answer,

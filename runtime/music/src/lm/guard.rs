@@ -10,7 +10,7 @@ use crate::codes;
 const STUCK: usize = 100;
 
 /// Refuses an answer without any metadata.
-pub(super) fn something_was_decided(metadata: &Metadata, answer: &str) -> Result<(), Error> {
+pub(super) fn require_metadata(metadata: &Metadata, answer: &str) -> Result<(), Error> {
     if *metadata != Metadata::default() {
         return Ok(());
     }
@@ -19,7 +19,7 @@ pub(super) fn something_was_decided(metadata: &Metadata, answer: &str) -> Result
 }
 
 /// Refuses codes that are empty, stuck, or of different lengths.
-pub(super) fn codes_are_a_song(songs: &[Vec<u32>], composed: &Composed) -> Result<(), Error> {
+pub(super) fn check_codes(songs: &[Vec<u32>], composed: &Composed) -> Result<(), Error> {
     for song in songs {
         if song.is_empty() {
             let what = "no audio codes".into();
@@ -56,7 +56,7 @@ mod tests {
             calls: vec![],
             timing: Timing::default(),
         };
-        codes_are_a_song(songs, &composed)
+        check_codes(songs, &composed)
     }
 
     #[test]

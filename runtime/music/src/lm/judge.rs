@@ -20,9 +20,9 @@ use super::{
     metadata::{Metadata, Scalar},
     pmi::{LanguageScore, Likelihood, likelier, mean, read},
     prompt,
-    sample::{Scores, Tokens},
+    sample::{Scores, TokenMap},
     session,
-    settings::Settings,
+    settings::LmSettings,
 };
 use crate::{Plan, Request, memory::SCORED_AT_ONCE, request::Words, stage};
 
@@ -68,7 +68,7 @@ impl<'a> JudgeInput<'a> {
 /// [`Error::DeviceFailed`]; [`Error::Cancelled`].
 pub fn judge<B: Backend>(
     input: &JudgeInput<'_>,
-    settings: &Settings,
+    settings: &LmSettings,
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     observe: &dyn Observe,
@@ -190,7 +190,7 @@ fn answered<B: Backend>(
         let scores = model.scores(hidden, std::slice::from_ref(&(0..model.vocabulary())));
         let scores = to_host(scores);
         for (row, &token) in scores.chunks(model.vocabulary()).zip(judged) {
-            let row = Scores { logits: row.to_vec(), tokens: Tokens::All };
+            let row = Scores { logits: row.to_vec(), tokens: TokenMap::All };
             let step = readings.len();
             row.check().map_err(|source| writer.unusable(source, step, &answer[..step]))?;
             readings.push(read(&row.logits, token as usize));

@@ -9,7 +9,7 @@ use super::{
     constrain::{Field, UserValues},
     metadata::{Metadata, Scalar},
     prompt::PromptStyle,
-    settings::Settings,
+    settings::LmSettings,
 };
 use crate::{Request, lyrics, prompt::INSTRUMENTAL, request::words::vocal_language};
 
@@ -91,12 +91,12 @@ pub(super) fn lyrics_of(request: &Request) -> String {
     }
     let lyrics = unix_lines(request.words.lyrics.as_deref().unwrap_or_default());
     // The plan tells what was left out.
-    lyrics::sung(&lyrics).0
+    lyrics::cleaned(&lyrics).0
 }
 
 /// Returns what a plan takes of the answer. Without `use_cot_metas` tempo, length, key and metre are the user's
 /// alone, also for the codes, if another field was asked for by its name.
-pub(super) fn taken(mode: &LmMode, answer: Metadata, settings: &Settings) -> Metadata {
+pub(super) fn taken(mode: &LmMode, answer: Metadata, settings: &LmSettings) -> Metadata {
     if *mode != LmMode::Plan || settings.cot_metas {
         return answer;
     }
@@ -108,7 +108,7 @@ pub(super) fn merge(
     mode: &LmMode,
     answer: &Metadata,
     lyrics: &str,
-    settings: &Settings,
+    settings: &LmSettings,
     request: &mut Request,
 ) -> Vec<Notice> {
     let mut changes = Vec::new();

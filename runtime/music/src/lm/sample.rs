@@ -5,7 +5,7 @@
 //! backend (`_run_pt_single`). Its other backend ignores `top_p`, `repetition_penalty` and seeds.
 
 pub use acestep_engine::sampling::{
-    Draws, Sampler, ScoreError, Scores, Tokens, guide, keep_top_k, keep_top_p, penalise, softmax,
+    Draws, Sampler, ScoreError, Scores, TokenMap, guide, keep_top_k, keep_top_p, penalise, softmax,
 };
 
 use super::constrain::Phase;

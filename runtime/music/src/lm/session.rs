@@ -12,7 +12,7 @@ use acestep_model::{Backend, LanguageCheckpoint, Place};
 use burn::module::Module;
 
 use super::{
-    constrain::Grammar, generate::Writer, sample::Sampler, settings::Settings,
+    constrain::Grammar, generate::Writer, sample::Sampler, settings::LmSettings,
     vocabulary::Vocabulary,
 };
 use crate::request::length::MOST_SECONDS;
@@ -26,7 +26,7 @@ use crate::request::length::MOST_SECONDS;
 pub(super) fn open<B: Backend, T>(
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
-    settings: &Settings,
+    settings: &LmSettings,
     stage: Stage,
     observe: &dyn Observe,
     work: impl FnMut(&Writer<'_, B>) -> Result<T, Error>,
@@ -39,7 +39,7 @@ fn open_at<B: Backend, T>(
     target: DeviceTarget,
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
-    settings: &Settings,
+    settings: &LmSettings,
     stage: Stage,
     observe: &dyn Observe,
     mut work: impl FnMut(&Writer<'_, B>) -> Result<T, Error>,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn target(device: Device, free: Option<u64>) -> DeviceTarget {
-        DeviceTarget { device, room: MemoryInfo { free, ..MemoryInfo::default() } }
+        DeviceTarget { device, memory: MemoryInfo { free, ..MemoryInfo::default() } }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use acestep_engine::{Error, error::shortened};
 use super::{compose::LmMode, constrain::Phase, sample::max_new_tokens};
 use crate::{Request, request::length::MOST_SECONDS};
 
-pub use crate::request::language::{Settings, Thinking};
+pub use crate::request::language::{LmSettings, Thinking};
 
 const CODES_A_SECOND: f64 = 5.0;
 
@@ -29,7 +29,7 @@ pub fn lm_mode(request: &Request) -> Result<LmMode, Error> {
     }
 }
 
-impl Settings {
+impl LmSettings {
     /// Returns the token limits of the text phase, and of the codes phase for a song of `seconds`.
     pub fn token_limits(&self, seconds: Option<f64>) -> [usize; 2] {
         let limit = |phase, seconds| {

@@ -3,7 +3,7 @@
 use acestep_engine::{Error, progress::Observe};
 use acestep_model::Backend;
 
-use super::{Prepared, Rendered, decode_songs, denoise, trim_to_host};
+use super::{Rendered, SamplingInputs, decode_songs, denoise, trim_to_host};
 use crate::{
     Plan,
     align::{self, Extras},
@@ -35,7 +35,7 @@ impl std::fmt::Debug for PlanRun<'_> {
 ///
 /// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan
 /// that fails does not stop the others; it fails if none of its songs is usable. `networks` should
-/// keep the [last](acestep_engine::Residency::Last) network, or all; otherwise each network is
+/// keep the [last](acestep_engine::Residency::LastUsed) network, or all; otherwise each network is
 /// loaded for every plan.
 ///
 /// # Errors
@@ -43,13 +43,13 @@ impl std::fmt::Debug for PlanRun<'_> {
 pub fn generate_all<B: Backend, E>(
     runs: &[PlanRun<'_>],
     networks: &Networks<'_, B>,
-    prepared: Vec<Result<Prepared<B>, Error>>,
+    prepared: Vec<Result<SamplingInputs<B>, Error>>,
     mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {
     // ANCHOR: many
     let of = |(&PlanRun { plan, extras, observe }, prepared): (
         &PlanRun<'_>,
-        Result<Prepared<B>, Error>,
+        Result<SamplingInputs<B>, Error>,
     )| {
         let prepared = prepared?;
         let followed = prepared.tracks.first.clone();

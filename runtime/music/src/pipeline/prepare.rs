@@ -12,7 +12,7 @@ use acestep_model::Backend;
 use burn::tensor::Tensor;
 use outline::{coded, hints};
 use stages::{
-    Stages, as_it_is, prompt, same_edit, same_outline, same_source, same_timbre, same_words,
+    Stages, prompt, same_edit, same_outline, same_source, same_timbre, same_words, source_prompt,
 };
 
 use super::PlanRun;
@@ -21,8 +21,8 @@ use crate::{
     align::Extras,
     condition::{self, Conditions, Timbre},
     flow::{
-        Start, Steering, Track, Tracks,
-        region::{Region, injected_steps},
+        SamplingStart, Steering, Track, Tracks,
+        region::{RepaintRegion, injected_steps},
     },
     networks::Networks,
     plan::Task,
@@ -32,11 +32,11 @@ use crate::{
 
 /// All inputs of sampling.
 #[derive(Debug, Clone)]
-pub struct Prepared<B: Backend> {
+pub struct SamplingInputs<B: Backend> {
     /// The conditions of the transformer.
     pub tracks: Tracks<B>,
     /// The initial noise, and the parts of a source to keep.
-    pub start: Start<B>,
+    pub start: SamplingStart<B>,
     /// The edited song, if there is one.
     pub edited: Option<Edited<B>>,
 }
@@ -58,7 +58,7 @@ pub fn prepare<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
-) -> Result<Prepared<B>, Error> {
+) -> Result<SamplingInputs<B>, Error> {
     prepare_all(&[PlanRun { plan, extras: Extras::default(), observe }], networks).remove(0)
 }
 
@@ -68,7 +68,7 @@ pub fn prepare<B: Backend>(
 pub fn prepare_all<B: Backend>(
     runs: &[PlanRun<'_>],
     networks: &Networks<'_, B>,
-) -> Vec<Result<Prepared<B>, Error>> {
+) -> Vec<Result<SamplingInputs<B>, Error>> {
     let plans: Vec<&Plan> = runs.iter().map(|of| of.plan).collect();
     let observe: Vec<&dyn Observe> = runs.iter().map(|of| of.observe).collect();
     let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
@@ -86,11 +86,11 @@ pub fn prepare_all<B: Backend>(
         |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
     );
     // An edit also needs the condition of the song before it.
-    let plain_texts = stages.each(same_edit, |i| match plans[i].edit.as_ref().map(as_it_is) {
+    let plain_texts = stages.each(same_edit, |i| match plans[i].edit.as_ref().map(source_prompt) {
         Some(prompt) => condition::encode_text(networks, &[prompt], observe[i]).map(Some),
         None => Ok(None),
     });
-    let as_heard = stages.each(
+    let source_conditions = stages.each(
         |a, b| same_edit(a, b) && same_timbre(a, b),
         |i| match &plain_texts[i] {
             Some(texts) => {
@@ -108,7 +108,7 @@ pub fn prepare_all<B: Backend>(
             networks.catch(stage::CONDITION, || {
                 let ingredients = Ingredients {
                     conditions: conditions[i].clone(),
-                    as_it_is: as_heard[i].clone(),
+                    source: source_conditions[i].clone(),
                     followed: followed[i].clone(),
                     target: targets[i].clone(),
                 };
@@ -180,7 +180,7 @@ fn followed<B: Backend>(
 struct Ingredients<B: Backend> {
     conditions: Conditions<B>,
     /// The condition that describes the song before an edit.
-    as_it_is: Option<Conditions<B>>,
+    source: Option<Conditions<B>>,
     followed: Tensor<B, 3>,
     target: Option<Tensor<B, 3>>,
 }
@@ -191,8 +191,8 @@ fn prepared<B: Backend>(
     ingredients: Ingredients<B>,
     silence: &Tensor<B, 3>,
     networks: &Networks<'_, B>,
-) -> Prepared<B> {
-    let Ingredients { conditions, as_it_is, followed, target } = ingredients;
+) -> SamplingInputs<B> {
+    let Ingredients { conditions, source, followed, target } = ingredients;
     let (batch, frames) = (plan.noise.seeds.len(), plan.length.padded_frames);
     // Noise is mixed with the source itself, not with its lossy version from audio codes.
     let under_noise = match &target {
@@ -204,18 +204,18 @@ fn prepared<B: Backend>(
         let [_, length, width] = x.dims();
         x.expand([batch, length, width])
     };
-    let anew = plan.repaint.region.as_ref().map(|region| &region.frames);
-    let mask = source::mask(anew, plan.repaint.mask_mode, frames);
+    let generated = plan.repaint.region.as_ref().map(|region| &region.frames);
+    let mask = source::mask(generated, plan.repaint.mask_mode, frames);
     let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
         condition: each(hidden),
         context: each(source::context(source, &mask)),
     };
     let plain =
         |later: Tensor<B, 3>| (plan.cover_steps(), track(later, source::silence(silence, frames)));
-    let edited = match (as_it_is, &target) {
-        (Some(as_it_is), Some(target)) => Some(Edited {
+    let edited = match (source, &target) {
+        (Some(source), Some(target)) => Some(Edited {
             song: each(target.clone()),
-            source: track(as_it_is.first.hidden, followed.clone()),
+            source: track(source.first.hidden, followed.clone()),
         }),
         _ => None,
     };
@@ -228,9 +228,9 @@ fn prepared<B: Backend>(
             .map(|guidance| Steering { guidance, null: conditions.null }),
     };
     let region = match (&plan.repaint.region, target) {
-        (Some(region), Some(target)) => Some(Region {
+        (Some(region), Some(target)) => Some(RepaintRegion {
             clean: each(target),
-            anew: region.frames.clone(),
+            generated: region.frames.clone(),
             injected_steps: injected_steps(region.transition.injection_ratio, plan.steps()),
             crossfade_frames: region.transition.crossfade_frames,
             // A sound source is spliced as samples later; a latent source has no samples.
@@ -239,9 +239,9 @@ fn prepared<B: Backend>(
         _ => None,
     };
     let source = (plan.source.cover_noise_strength > 0.0).then(|| each(under_noise));
-    Prepared {
+    SamplingInputs {
         tracks,
-        start: Start { noise: initial_noise(plan, networks), source, region },
+        start: SamplingStart { noise: initial_noise(plan, networks), source, region },
         edited,
     }
 }

@@ -15,8 +15,8 @@ impl Plan {
         let object = serde_json::to_value(self).expect("texts, numbers and lists are JSON");
         let Value::Object(mut object) = object else { return Map::new() };
         for (key, value) in [
-            ("duration", json!(self.heard_seconds())),
-            ("samples", json!(self.heard_samples())),
+            ("duration", json!(self.output_seconds())),
+            ("samples", json!(self.output_samples())),
             ("cover_steps", json!(self.source.is_followed().then(|| self.cover_steps()))),
             ("inference_steps", json!(self.steps())),
             ("timesteps", json!(self.schedule().timesteps)),

@@ -2,7 +2,7 @@
 
 use acestep_engine::{
     Error, Notice,
-    check::{self, whole},
+    check::{self, length, whole},
     error::counted,
     tiling::Tiling,
 };
@@ -31,6 +31,9 @@ topic! {
 /// Largest scale; an adapter gives only noise long before that.
 const MOST_SCALE: f64 = 10.0;
 
+/// The most adapters of a song.
+const MOST_ADAPTERS: usize = 16;
+
 /// More frames than any song has.
 const MOST_FRAMES: u32 = 1_000_000;
 
@@ -44,6 +47,7 @@ impl Compute {
     /// [`Error::Conflict`] if the number of scales does not match; [`Error::OutOfRange`].
     pub fn adapters(&self) -> Result<Vec<(String, f64)>, Error> {
         let names = self.adapter.as_deref().unwrap_or_default();
+        length("adapter", names.len(), "adapters", MOST_ADAPTERS)?;
         let scales = self.adapter_scale.as_deref().unwrap_or_default();
         let scale = |i: usize| match scales {
             [] => 1.0,
@@ -154,6 +158,9 @@ mod tests {
             error,
             "`adapter_scale` has 3 numbers for 2 adapters: give one, or one for each"
         );
+        let many = format!(r#"{{"adapter": {:?}}}"#, ["a"; 17]);
+        let error = of(&many).expect_err("too many");
+        assert_eq!(error, "`adapter: (17 adapters)` is out of range: at most 16");
         let error = of(r#"{"adapter": "a", "adapter_scale": 11}"#).expect_err("too strong");
         assert_eq!(error, "`adapter_scale: 11` is out of range: -10 to 10");
     }

@@ -12,7 +12,7 @@ use super::{
     topic::topic,
     words::WordsPlan,
 };
-use crate::{flow::edit::Window, lyrics::sung, prompt};
+use crate::{flow::edit::Window, lyrics::cleaned, prompt};
 
 topic! {
     /// An edit of the source.
@@ -93,7 +93,7 @@ impl Edit {
         let source_caption = self.flow_edit_source_caption.clone().unwrap_or_default();
         let source_lyrics = unix_lines(self.flow_edit_source_lyrics.as_deref().unwrap_or_default());
         // As the lyrics of the new song: a text that is equal on both sides must not be an edit.
-        let (source_lyrics, left_out) = sung(&source_lyrics);
+        let (source_lyrics, left_out) = cleaned(&source_lyrics);
         notices.extend(left_out);
         check::text("flow_edit_source_caption", &source_caption)?;
         check::text("flow_edit_source_lyrics", &source_lyrics)?;

@@ -105,7 +105,7 @@ impl Thinking {
 
 /// Settings of the language model from a request, all decided.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct LmSettings {
     /// Sampling temperature; 0 = greedy.
     pub temperature: f32,
     /// Guidance scale for codes; 1 = no guidance. Text is written without guidance, which was found
@@ -137,7 +137,7 @@ pub struct Settings {
     pub seeds: Vec<u64>,
 }
 
-impl Settings {
+impl LmSettings {
     /// Sets limits on the tokens. They are not part of a request: they limit the size of the
     /// answer, not its content.
     ///
@@ -182,7 +182,7 @@ impl Language {
         words: &Words,
         seeds: &[u64],
         notices: &mut Vec<Notice>,
-    ) -> Result<Settings, Error> {
+    ) -> Result<LmSettings, Error> {
         check_song(words)?;
         let number = |field, value: Option<f64>, default, low, high| {
             real(field, value.unwrap_or(default), low, high).map(|x| x as f32)
@@ -203,7 +203,7 @@ impl Language {
         let by_default = self.thinking != Some(false) || self.writes_texts();
         // Below it, a division turns ordinary scores into infinities; greedy is equivalent.
         const LEAST_TEMPERATURE: f32 = 1e-3;
-        Ok(Settings {
+        Ok(LmSettings {
             temperature: number("lm_temperature", self.lm_temperature, 0.85, 0.0, MOST_TEMPERATURE)
                 .map(|t| if t < LEAST_TEMPERATURE { 0.0 } else { t })?,
             cfg_scale,

@@ -2,7 +2,7 @@
 
 use acestep_engine::{
     Error, Notice,
-    check::{real, whole},
+    check::{length, real, whole},
 };
 use serde::Serialize;
 
@@ -128,13 +128,7 @@ impl Noise {
             None | Some([]) => counted(drawn(), songs.unwrap_or(1)),
             Some(&[seed]) => counted(seed, songs.unwrap_or(1)),
             Some(seeds) => {
-                if seeds.len() > MOST_SONGS as usize {
-                    return Err(Error::OutOfRange {
-                        field: "seed",
-                        value: format!("({} seeds)", seeds.len()),
-                        range: format!("at most {MOST_SONGS}"),
-                    });
-                }
+                length("seed", seeds.len(), "seeds", MOST_SONGS as usize)?;
                 match songs {
                     Some(songs) if songs != seeds.len() => {
                         return Err(Error::Conflict(format!(

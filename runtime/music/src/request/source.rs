@@ -7,7 +7,7 @@ mod tracks;
 
 use acestep_engine::{
     Error, Notice,
-    check::{self, choice, real},
+    check::{self, choice, length, real},
 };
 use serde::{Serialize, Serializer};
 
@@ -53,6 +53,9 @@ topic! {
         track_classes: Vec<String> = Names("complete_track_classes"),
     }
 }
+
+/// The most timbre references of a song. All of them are in memory at once.
+const MOST_REFERENCES: usize = 16;
 
 /// Task and material of a song.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -124,6 +127,16 @@ impl Source {
     /// True if there are audio codes.
     pub fn has_codes(&self) -> bool {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())
+    }
+
+    /// Refuses more timbre references than a song may have.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn check_references(&self) -> Result<(), Error> {
+        let lists = [&self.reference_audio, &self.ref_latents];
+        let number: usize = lists.into_iter().flatten().map(Vec::len).sum();
+        length("reference_audio", number, "references", MOST_REFERENCES)
     }
 
     /// Returns the names of all files.

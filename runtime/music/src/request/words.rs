@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     ModelInfo, SongError,
-    lyrics::{is_sung, sung},
+    lyrics::{cleaned, is_sung},
     prompt::{self, Metas},
 };
 
@@ -140,7 +140,7 @@ impl Words {
         let [caption, mut lyrics] = [&self.caption, &self.lyrics]
             .map(|text| unix_lines(text.as_deref().unwrap_or_default()));
         let left_out;
-        (lyrics, left_out) = sung(&lyrics);
+        (lyrics, left_out) = cleaned(&lyrics);
         notices.extend(left_out);
         if self.instrumental == Some(true) {
             if is_sung(&lyrics) {

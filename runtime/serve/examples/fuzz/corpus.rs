@@ -1,4 +1,4 @@
-//! Real requests of all faces, as clients send them.
+//! Real requests of all APIs, as clients send them.
 
 use std::fmt;
 

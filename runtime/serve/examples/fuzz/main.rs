@@ -1,4 +1,4 @@
-//! Requests of all faces, mutated, against the router in this process:
+//! Requests of all APIs, mutated, against the router in this process:
 //! `cargo run -p acestep-serve --example fuzz -- SECONDS [SEED]`.
 //!
 //! A panic, a server error that no page documents, an error of another form, a file that a refused request
@@ -25,7 +25,7 @@ use std::{
 };
 
 use acestep_serve::{
-    http::{self, Key, Limits, Security, Server},
+    http::{self, ApiKey, Limits, Security, Server},
     maintenance::{self, Retention},
     store::Store,
 };
@@ -87,7 +87,7 @@ impl Bench {
             server.is_ready.store(true, Ordering::Relaxed);
             Arc::new(server)
         };
-        let keyed = server(vec![Key::new("one", corpus::KEY), Key::new("two", "another")]);
+        let keyed = server(vec![ApiKey::new("one", corpus::KEY), ApiKey::new("two", "another")]);
         let open = server(Vec::new());
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

@@ -34,7 +34,7 @@ const UPSTREAM: [&str; 14] = [
     "/v1/training/",
     "/v1/dataset/",
 ];
-/// Errors of the layers around all faces.
+/// Errors of the layers around all APIs.
 const LAYERS: [&str; 5] =
     ["invalid_api_key", "wrong_origin", "wrong_host", "not_found", "method_not_allowed"];
 

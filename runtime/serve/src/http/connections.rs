@@ -17,7 +17,7 @@ use tokio::{
     time,
 };
 
-use super::{Limits, taken::Taken, window};
+use super::{Limits, http2_timeout, write_timeout::WriteTimeout};
 
 /// Time until the next attempt if the system has no descriptor left.
 const RETRY: Duration = Duration::from_secs(1);
@@ -38,8 +38,8 @@ pub(super) async fn answer(
     stopped: impl Future<Output = ()>,
 ) {
     let limit = limits.headers;
-    let mut builder = Builder::new(window::Answers { limit: limits.answer });
-    let router = router.layer(middleware::map_response(window::noted));
+    let mut builder = Builder::new(http2_timeout::Answers { limit: limits.answer });
+    let router = router.layer(middleware::map_response(http2_timeout::noted));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).enable_connect_protocol();
@@ -64,7 +64,7 @@ pub(super) async fn answer(
                 return;
             }
             let service = TowerToHyperService::new(router);
-            let socket = TokioIo::new(Taken::new(socket, limits.answer));
+            let socket = TokioIo::new(WriteTimeout::new(socket, limits.answer));
             let connection = builder.serve_connection_with_upgrades(socket, service);
             if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(error = &*error, "a connection ended");

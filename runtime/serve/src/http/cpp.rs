@@ -1,4 +1,4 @@
-//! The face of acestep.cpp's server: its page and its other clients run unchanged.
+//! The API of acestep.cpp's server: its page and its other clients run unchanged.
 //!
 //! The book (`clients.md`) lists the differences on purpose.
 

@@ -126,7 +126,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Answers with an error in the form of a face.
+/// Answers with an error in the form of an API.
 pub(super) fn sent(status: StatusCode, retry_after: Option<u64>, body: Value) -> Response {
     let again = retry_after.map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
     (status, again, Json(body)).into_response()

@@ -17,7 +17,7 @@ use futures_util::stream;
 use uuid::Uuid;
 
 use super::{ApiError, Asker, Caller, Server, extract::Path, hub::Listener, read};
-use crate::job::Event;
+use crate::job::JobEvent;
 
 /// Time between two comments.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ struct Following {
     id: Uuid,
     changes: Listener,
     after: u64,
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<JobEvent>,
     is_over: bool,
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, slow};
+use super::{ApiError, Caller, Server, body_timeout};
 
 #[derive(Debug)]
 pub(super) struct Asker(pub(super) Arc<Server>, pub(super) Caller);
@@ -76,7 +76,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let read = axum::Json::from_request(request, state).await;
         read.map(|axum::Json(value)| Self(value)).map_err(|error| {
-            if let Some(slow) = slow::of(&error) {
+            if let Some(slow) = body_timeout::of(&error) {
                 return slow;
             }
             let (code, message) = match error.status() {

@@ -20,11 +20,10 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    ApiError, Asker, Caller, Server,
+    ApiError, Asker, Caller, Server, body_timeout,
     extract::{Path, Query},
     jobs::page,
     quota::Room,
-    slow,
 };
 use crate::{
     job::{Kind, now},
@@ -65,17 +64,26 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     })
 }
 
+pub(super) async fn form(request: Request) -> Result<Multipart, ApiError> {
+    let form = Multipart::from_request(request, &()).await;
+    form.map_err(|error| ApiError::bad("bad_form", error.to_string()))
+}
+
 pub(super) fn of_form(error: &MultipartError) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => slow::of(error).unwrap_or_else(|| ApiError::bad("bad_form", error.body_text())),
+        _ => {
+            body_timeout::of(error).unwrap_or_else(|| ApiError::bad("bad_form", error.body_text()))
+        }
     }
 }
 
 pub(super) fn of_body(error: &axum::extract::rejection::BytesRejection) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => slow::of(error).unwrap_or_else(|| ApiError::bad("bad_body", error.body_text())),
+        _ => {
+            body_timeout::of(error).unwrap_or_else(|| ApiError::bad("bad_body", error.body_text()))
+        }
     }
 }
 
@@ -85,9 +93,7 @@ pub(super) async fn text(field: &mut Field<'_>, most: usize) -> Result<String, A
     let mut bytes = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(|error| of_form(&error))? {
         if bytes.len() + chunk.len() > most {
-            let message = "the texts of the form are larger than 1 MiB";
-            let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
-            return Err(error.param(name).hint("a file needs a file name"));
+            return Err(large_texts().param(name));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -95,6 +101,12 @@ pub(super) async fn text(field: &mut Field<'_>, most: usize) -> Result<String, A
         let message = format!("the part `{name}` is not UTF-8");
         ApiError::bad("bad_form", message).param(name).hint("a file needs a file name")
     })
+}
+
+pub(super) fn large_texts() -> ApiError {
+    let message = "the texts of the form are larger than 1 MiB";
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        .hint("a file needs a file name")
 }
 
 pub(super) fn too_large() -> ApiError {
@@ -119,9 +131,7 @@ pub(super) async fn upload(
         let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_form", message);
         return Err(error.hint("curl -F file=@song.wav URL"));
     }
-    let mut form = Multipart::from_request(request, &())
-        .await
-        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let mut form = form(request).await?;
     let file = match form.next_field().await.map_err(|error| of_form(&error))? {
         Some(field) => receive(&server, &caller, field).await?,
         None => return Err(ApiError::bad("bad_form", "the form is empty")),

@@ -1,4 +1,4 @@
-//! Formats of sound files, as the faces name them.
+//! Formats of sound files, as the APIs name them.
 
 use acestep_engine::Format;
 

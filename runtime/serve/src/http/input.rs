@@ -1,4 +1,4 @@
-//! Bodies of requests, as the faces take them: JSON, a form, or a form with files.
+//! Bodies of requests, as the APIs take them: JSON, a form, or a form with files.
 
 mod crowded;
 mod sound;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use acestep_engine::Error;
 use axum::{
     body::Bytes,
-    extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
+    extract::{DefaultBodyLimit, FromRequest, Request},
     http::{StatusCode, header},
 };
 use serde_json::{Map, Value, json};
@@ -21,8 +21,11 @@ use serde_json::{Map, Value, json};
 use super::{ApiError, Caller, Server, error::wrong, files};
 use crate::store::File;
 
-/// The largest size of all texts of a form.
+/// The largest size of all texts and names of a form.
 const MOST_TEXT: usize = super::JSON_BYTES;
+
+/// Bytes that each part of a form counts beside its text and name: many empty parts fill the memory too.
+const OF_PART: usize = 16;
 
 /// The most unknown keys of a request that are passed over. Each becomes a notice of the job.
 pub(super) const MOST_UNKNOWN: usize = 64;
@@ -155,7 +158,6 @@ impl Input {
 }
 
 fn parsed(text: &str) -> Result<Input, ApiError> {
-    check_json(text)?;
     let read = json_of(text, |why| match text.trim_start().starts_with('{') {
         true => ApiError::from(crate::error::of(&Error::RequestSyntax(why))),
         false => ApiError::bad("bad_json", format!("the JSON cannot be read: {why}")),
@@ -163,11 +165,13 @@ fn parsed(text: &str) -> Result<Input, ApiError> {
     read.map(Input::Json)
 }
 
-/// Reads JSON; a key with two different values is refused. `unread` is the error of a text that is no JSON.
+/// Reads JSON; too many values, or a key with two different ones, are refused. `unread` is the error of a text
+/// that is no JSON.
 pub(super) fn json_of(
     text: &str,
     unread: impl FnOnce(String) -> ApiError,
 ) -> Result<Value, ApiError> {
+    check_json(text)?;
     acestep_music::request::json(text).map_err(|error| match error {
         Error::RequestSyntax(why) => unread(why),
         error => ApiError::from(crate::error::of(&error)),
@@ -180,13 +184,12 @@ async fn parts(
     request: Request,
     texts: &[&str],
 ) -> Result<Input, ApiError> {
-    let mut form = Multipart::from_request(request, &())
-        .await
-        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let mut form = files::form(request).await?;
     let (mut fields, mut stored) = (Vec::new(), Vec::new());
     let mut rest = MOST_TEXT;
     while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
+        rest = rest.checked_sub(OF_PART + name.len()).ok_or_else(files::large_texts)?;
         if field.file_name().is_some() && !texts.contains(&name.as_str()) {
             stored.push((name, files::receive(server, caller, field).await?));
             continue;

@@ -1,7 +1,7 @@
 //! Jobs of the native API: submit, look, wait, change, cancel.
 
 mod body;
-mod words;
+mod labels;
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
@@ -20,14 +20,14 @@ use uuid::Uuid;
 pub(super) use self::body::NewJob;
 
 use super::{
-    ApiError, Asker, Caller, Server, Submission,
+    ApiError, Asker, Caller, Server, Submission, delayed,
     extract::{Path, Query},
-    late, read,
-    repeat::Keyed,
+    idempotency::Keyed,
+    read,
 };
 use crate::{
     job::{Job, State as JobState},
-    maintenance::beside,
+    maintenance::blocking,
     store::{Marks, Put, Selection},
 };
 
@@ -84,7 +84,7 @@ pub(super) async fn submit(
     let keyed = Keyed::of(&request)?;
     let (new, asked) = body::read(&server, &caller, request).await?;
     let NewJob { kind, request, title, priority } = new;
-    words::check(title.as_deref(), None)?;
+    labels::check(title.as_deref(), None)?;
     let (first, submission) = keyed.first(&server, &caller, &asked).await?;
     let Put { job, existed } = match first {
         Some(job) => Put { job, existed: true },
@@ -105,7 +105,7 @@ pub(super) async fn submit(
         let status = if job.state.is_ended() { StatusCode::OK } else { status };
         Ok::<_, ApiError>((status, Json(shown(&server, &job).await?)))
     };
-    let mut response = late::answer(id, status, async { answer.await.into_response() }).await;
+    let mut response = delayed::answer(id, status, async { answer.await.into_response() }).await;
     if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{id}")) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -236,7 +236,7 @@ pub(super) async fn mark(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let marks: Marks = body::read_change(request).await?;
-    words::check(marks.title.as_deref(), marks.tags.as_deref())?;
+    labels::check(marks.title.as_deref(), marks.tags.as_deref())?;
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {
         let message = "the job has not ended";
@@ -299,7 +299,7 @@ pub(super) async fn remove(
         server.store.cancel(id).await?;
     } else if remove.forget {
         // Results first: a job without results can be removed later, results without a job never.
-        let removed = beside(&server.objects, move |objects| objects.remove(id, job.attempts));
+        let removed = blocking(&server.objects, move |objects| objects.remove(id, job.attempts));
         removed.await.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
         server.store.forget(id).await?;
         return Ok(Json(json!({ "id": id, "state": "forgotten" })).into_response());

@@ -7,7 +7,7 @@ use std::{
 
 use acestep_engine::{files, texts::decode};
 
-use super::Key;
+use super::ApiKey;
 
 /// Shortest key that is taken, in letters.
 const LEAST: usize = 8;
@@ -58,7 +58,7 @@ pub(super) fn is_plain(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';' && byte != b',')
 }
 
-impl Key {
+impl ApiKey {
     /// Returns the key of the client `name`.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ mod tests {
         let path = folder.path().join("keys");
         let read = |text: &str| {
             std::fs::write(&path, text).expect("a file");
-            Key::read_all(&path)
+            ApiKey::read_all(&path)
         };
         // As Windows' Notepad writes it.
         let text = "\u{feff}# clients\r\nann = 0123456789\r\n\r\nben=abcdefgh\r\n";
@@ -119,7 +119,7 @@ mod tests {
                 "{key}: {error}"
             );
         }
-        let error = Key::read_all(folder.path()).expect_err("a folder");
+        let error = ApiKey::read_all(folder.path()).expect_err("a folder");
         assert!(matches!(error, KeyError::Unread { .. }), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The face of OpenAI's clients: models, speech, music by one call, and music by chat.
+//! The API of OpenAI's clients: models, speech, music by one call, and music by chat.
 //!
 //! Each call is a job of the queue. Its id is in the header `X-Job-Id`, and the job goes on if the client
 //! goes away.
@@ -27,9 +27,9 @@ use super::{
     ApiError, Caller, Server, Submission,
     error::wrong,
     formats,
+    idempotency::Keyed,
     input::{self, Input},
     read,
-    repeat::Keyed,
     results::Pieces,
 };
 use crate::job::Job;
@@ -107,6 +107,20 @@ fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, Ap
     let read = input::text(object, key);
     object.remove(key);
     read
+}
+
+/// Takes the format of the sound out of a request, which may give it one of the `names`. True stands for samples
+/// without a header.
+fn sound_format(
+    object: &mut Map<String, Value>,
+    names: &[(&str, &str)],
+) -> Result<(Format, bool), ApiError> {
+    input::rename(object, names)?;
+    let named = text(object, "response_format")?;
+    if named.as_deref() == Some("pcm") {
+        return Ok((Format::Wav16, true));
+    }
+    Ok((formats::choose("response_format", named.as_deref())?, false))
 }
 
 /// Takes a flag out of a request. Forms have texts.

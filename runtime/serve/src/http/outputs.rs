@@ -83,7 +83,7 @@ pub(super) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     known.is_some_and(|tags| tags.split(',').any(is_it))
 }
 
-/// Answers with a file, whole or a range of it. `refused` gives an error the form of its face.
+/// Answers with a file, whole or a range of it. `refused` gives an error the form of its API.
 pub(super) async fn file(
     server: &Server,
     output: &Output,

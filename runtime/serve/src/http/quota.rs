@@ -19,7 +19,7 @@ use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use tempfile::TempPath;
 
-use super::{ApiError, Caller, JSON_BYTES, Server, files, sent, slow::Cut};
+use super::{ApiError, Caller, JSON_BYTES, Server, body_timeout::Cut, files, request_files};
 use crate::store::{File, FileCounts};
 
 /// Bodies of the largest size that may be in memory at once.
@@ -152,7 +152,7 @@ impl<'a> Room<'a> {
     /// Errors: 413 if there is no room any more; if it cannot be stored.
     pub(super) async fn keep(mut self, whole: TempPath, file: File) -> Result<File, ApiError> {
         self.settle().await?;
-        sent::keep(self.server, whole, file.id).await?;
+        request_files::keep(self.server, whole, file.id).await?;
         self.server.store.put_file(file.clone()).await?;
         Ok(file)
     }

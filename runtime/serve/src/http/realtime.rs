@@ -2,14 +2,14 @@
 //!
 //! The book lists the messages (`serve.md`, `realtime.md`). An error is `{"event": "error", "error": {..}}`, and the
 //! connection stays open. A slow client is waited for: nothing piles up. At `/ws/stream_tts`, and where a WebSocket
-//! is opened at `/`, the clients are those of stream-dia2: see `framed`.
+//! is opened at `/`, the clients are those of stream-dia2: see `stream_dia2`.
 
-mod alive;
-mod framed;
+mod heartbeat;
 mod messages;
 mod pieces;
 mod sentences;
 mod speak;
+mod stream_dia2;
 mod voice;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -28,7 +28,7 @@ use tokio::time;
 
 use super::{ApiError, Asker, Caller, Server, extract::Query, input, read};
 use crate::catalog::Speech;
-use alive::Alive;
+use heartbeat::Heartbeat;
 use messages::Sent;
 use speak::Open;
 
@@ -113,7 +113,7 @@ async fn upgraded(
             open: None,
             is_framed,
             notices: Vec::new(),
-            alive: Alive::default(),
+            heartbeat: Heartbeat::default(),
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run(facts).await;
@@ -166,7 +166,7 @@ struct Session {
     /// Notices about the fields of the present text.
     notices: Vec<String>,
     /// Signs of life of the client.
-    alive: Alive,
+    heartbeat: Heartbeat,
 }
 
 /// The end of a connection.
@@ -220,7 +220,7 @@ impl Session {
                 Turn::Voice(voice) => self.set_voice(voice).await?,
             }
             // Nobody asked it for a sign of life meanwhile.
-            self.alive.heard();
+            self.heartbeat.received();
         }
     }
 
@@ -261,7 +261,7 @@ impl Session {
 
     /// Takes a message of the client; true if it wants to stop.
     async fn take(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<bool, Gone> {
-        self.alive.heard();
+        self.heartbeat.received();
         let text = match message {
             None | Some(Err(_) | Ok(Message::Close(_))) => return Err(Gone),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(false),

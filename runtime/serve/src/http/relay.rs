@@ -129,7 +129,7 @@ impl Asking {
         self.look().await?;
         loop {
             let was_ended = self.is_ended;
-            let Some(heard) = self.hear(length).await? else { continue };
+            let Some(heard) = self.fetch_samples(length).await? else { continue };
             match heard {
                 Ok(Some(heard)) => {
                     silent = None;
@@ -168,13 +168,16 @@ impl Asking {
 
     /// Asks the worker for the sound behind byte `from`. None if the end of the job came before the answer:
     /// then nobody should wait for more.
-    async fn hear(&mut self, from: u64) -> Result<Option<io::Result<Option<LiveSamples>>>, String> {
+    async fn fetch_samples(
+        &mut self,
+        from: u64,
+    ) -> Result<Option<io::Result<Option<LiveSamples>>>, String> {
         let live = self.live.clone();
         let wait = if self.is_ended { Duration::ZERO } else { WAIT };
-        let mut hearing = live.hear(self.lease.clone(), from, wait);
+        let mut answer = live.fetch_samples(self.lease.clone(), from, wait);
         loop {
             tokio::select! {
-                heard = &mut hearing => return Ok(Some(heard)),
+                heard = &mut answer => return Ok(Some(heard)),
                 () = self.changes.changed(), if !self.is_ended => {
                     self.look().await?;
                     if self.is_ended {

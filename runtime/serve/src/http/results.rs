@@ -1,4 +1,4 @@
-//! Results of jobs, for the faces that answer when a job has ended.
+//! Results of jobs, for the APIs that answer when a job has ended.
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{ApiError, Caller, Server, stream::follow, wav};
 use crate::{
     job::{Content, Job, Output, State},
-    maintenance::beside,
+    maintenance::blocking,
 };
 
 /// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
@@ -94,7 +94,7 @@ pub(super) fn no_result() -> ApiError {
 /// Errors: 404 if it is gone; a failure of the disk or of the other place.
 pub(super) async fn place(server: &Server, output: &Output) -> Result<PathBuf, ApiError> {
     let wanted = output.clone();
-    let place = beside(&server.objects, move |objects| objects.fetch(&wanted)).await;
+    let place = blocking(&server.objects, move |objects| objects.fetch(&wanted)).await;
     place.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => no_result(),
         _ => ApiError::from(crate::worker::of_files(&error)),

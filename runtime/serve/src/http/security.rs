@@ -34,12 +34,12 @@ pub struct Caller(pub String);
 
 /// A key, by its SHA-256.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct ApiKey {
     name: String,
     sha256: [u8; 32],
 }
 
-impl Key {
+impl ApiKey {
     /// A key of the client `name`.
     pub fn new(name: &str, key: &str) -> Self {
         Self { name: name.to_owned(), sha256: Sha256::digest(key.as_bytes()).into() }
@@ -50,7 +50,7 @@ impl Key {
 #[derive(Debug, Clone, Default)]
 pub struct Security {
     /// The keys. Without any the server is open to this machine.
-    pub keys: Vec<Key>,
+    pub keys: Vec<ApiKey>,
     /// Names of this machine that a `Host` may have, besides addresses of loopback.
     pub hosts: Vec<String>,
     /// Origins of other sites that may ask, e.g. `https://example.org`.

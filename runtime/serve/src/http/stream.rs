@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     arriving::{self, TextPart},
-    growth::{Watched, grown},
+    file_watch::{Watched, folder_changed},
     job::{Job, State as JobState},
     preview::{self, PreviewFormat},
     store::Lease,
@@ -77,7 +77,7 @@ impl Source {
     /// Waits for more samples.
     async fn changed(&mut self) {
         match self {
-            Self::Here(watch) => grown(watch).await,
+            Self::Here(watch) => folder_changed(watch).await,
             Self::Elsewhere(relayed) => relayed.changed().await,
         }
     }
@@ -110,7 +110,7 @@ impl Looked {
         let folder = server.objects.attempt_folder(lease);
         if self.watch.is_none() {
             // Watched before the look, so that no change is missed.
-            self.watch = server.growth.watch(&folder);
+            self.watch = server.folders.watch(&folder);
         }
         if let Some((format, file)) = opened(&folder).await {
             return Ok(Some((format, file, Source::Here(self.watch.take()))));
@@ -139,7 +139,7 @@ impl Looked {
 
     async fn changed(&mut self) {
         tokio::select! {
-            () = grown(&mut self.watch) => {}
+            () = folder_changed(&mut self.watch) => {}
             () = async {
                 match &mut self.relayed {
                     Some(relayed) => relayed.changed().await,
@@ -236,7 +236,7 @@ fn lease(job: &Job) -> Option<Lease> {
 
 impl Sound {
     /// Gives a part of a text to the run. A run that is over takes nothing more.
-    pub(super) async fn tell(&self, part: TextPart) -> io::Result<()> {
+    pub(super) async fn send_text(&self, part: TextPart) -> io::Result<()> {
         let live = match (&self.source, self.server.objects.live()) {
             (Source::Elsewhere(_), Some(live)) => live,
             _ => {
@@ -247,7 +247,7 @@ impl Sound {
         };
         let begin = Instant::now();
         loop {
-            let told = live.tell(self.lease.clone(), part.clone()).await;
+            let told = live.send_text(self.lease.clone(), part.clone()).await;
             let Err(error) = told else { return Ok(()) };
             match self.server.job(&self.caller, self.lease.id).await {
                 Ok(job) if job.state.is_ended() || self.lease.is_over(&job) => return Ok(()),

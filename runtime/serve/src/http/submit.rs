@@ -1,10 +1,13 @@
-//! The way of a request into the queue. Every face submits through here.
+//! The way of a request into the queue. Every API submits through here.
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::QueueSlot, repeat, sent};
+use super::{
+    ApiError, Caller, JSON_BYTES, Server, files, idempotency, input, quota::QueueSlot,
+    request_files,
+};
 use crate::{
     catalog::Checked,
     job::{Kind, NewJob, State},
@@ -26,12 +29,12 @@ pub struct Submission {
     pub priority: i64,
     /// A title for people.
     pub title: Option<String>,
-    /// Notices of the face that took the request.
+    /// Notices of the API that took the request.
     pub notices: Vec<String>,
 }
 
 impl Server {
-    /// Checks a request and puts it into the queue. Every face submits through this function.
+    /// Checks a request and puts it into the queue. Every API submits through this function.
     /// Errors: a request that cannot be run; 429 if the queue is full.
     pub(crate) async fn submit(
         &self,
@@ -67,16 +70,16 @@ impl Server {
             ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
         };
         // Before the job is stored: a client that goes away meanwhile must not take its files along.
-        sent::take(&job.request);
+        request_files::take(&job.request);
         let put = self.store.put(job).await?;
         if put.existed {
             // The job of this key has files of its own.
-            sent::refuse();
-            repeat::check(&put.job, &fingerprints)?;
+            request_files::refuse();
+            idempotency::check(&put.job, &fingerprints)?;
         } else if let Err(error) = files::are_there(self, &named).await {
             // Removed in between: see `maintenance::remove_files`.
             self.store.cancel(put.job.id).await?;
-            sent::refuse();
+            request_files::refuse();
             return Err(error);
         }
         Ok(put)

@@ -21,7 +21,7 @@ use tokio::{runtime::Handle, time};
 
 use super::{
     Server,
-    slow::{Cut, Pace},
+    body_timeout::{Cut, Pace},
 };
 
 /// The most bytes that are dropped.

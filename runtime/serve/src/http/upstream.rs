@@ -1,4 +1,4 @@
-//! The face of upstream's REST server: ACE-Step's own clients run unchanged.
+//! The API of upstream's REST server: ACE-Step's own clients run unchanged.
 //!
 //! Every address is there with the prefix `/api` too. The book (`clients.md`) lists the differences on purpose.
 

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::{
     HERE, Nats, PATIENCE, PAUSE, TURNS,
+    lost_updates::{Large, Work},
     mirror::Seen,
-    own::{Large, Work},
     parsed,
     record::{Record, Stored, TOO_LARGE, Text},
     text_of,

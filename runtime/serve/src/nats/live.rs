@@ -107,7 +107,7 @@ fn no_answer(kind: RequestErrorKind) -> io::Error {
 }
 
 impl Live for Questions {
-    fn hear(
+    fn fetch_samples(
         &self,
         lease: Lease,
         from: u64,
@@ -125,7 +125,7 @@ impl Live for Questions {
         })
     }
 
-    fn tell(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>> {
+    fn send_text(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>> {
         Box::pin(async move {
             match self.ask(&lease, Wish::Tell(part), Duration::ZERO).await? {
                 (Head::Taken, _) => Ok(()),
@@ -175,7 +175,7 @@ async fn given(
     let lease = Lease { id: job, worker: worker.to_owned(), attempt };
     match wish {
         Wish::Hear { from, wait_ms } => {
-            let heard = here.hear(&lease, from, Duration::from_millis(wait_ms)).await?;
+            let heard = here.fetch_samples(&lease, from, Duration::from_millis(wait_ms)).await?;
             Ok(match heard {
                 Some(LiveSamples { format, bytes, is_all }) => {
                     (Head::Sound { format, is_all }, bytes)
@@ -184,7 +184,7 @@ async fn given(
             })
         }
         Wish::Tell(part) => {
-            here.tell(&lease, part).await?;
+            here.send_text(&lease, part).await?;
             Ok((Head::Taken, Bytes::new()))
         }
     }

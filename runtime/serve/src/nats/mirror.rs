@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     follow::Follower,
-    own::Own,
+    lost_updates::RecentChanges,
     parsed,
     record::{Record, Stored},
 };
@@ -68,13 +68,13 @@ pub(super) struct Mirror {
     /// When this process last got its connection: leases are not counted from before.
     connected: Mutex<Instant>,
     changes: broadcast::Sender<Uuid>,
-    pub(super) own: Own,
+    pub(super) own: RecentChanges,
 }
 
 impl Mirror {
     pub(super) fn new(changes: broadcast::Sender<Uuid>) -> Self {
         let connected = Mutex::new(Instant::now());
-        Self { jobs: Mutex::default(), connected, changes, own: Own::default() }
+        Self { jobs: Mutex::default(), connected, changes, own: RecentChanges::default() }
     }
 
     /// The ids of jobs that change from now on.

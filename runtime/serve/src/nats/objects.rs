@@ -18,15 +18,15 @@ use crate::objects::RemoteFiles;
 
 /// The object store, and the bucket that lists the results of each attempt. The list is written first,
 /// so nothing is left behind that nobody knows of.
-pub(super) struct Far {
+pub(super) struct JetStreamFiles {
     objects: ObjectStore,
     made: kv::Store,
     runtime: Handle,
 }
 
-impl std::fmt::Debug for Far {
+impl std::fmt::Debug for JetStreamFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Far").field("made", &self.made.name).finish_non_exhaustive()
+        f.debug_struct("JetStreamFiles").field("made", &self.made.name).finish_non_exhaustive()
     }
 }
 
@@ -41,7 +41,7 @@ fn list(folder: &str) -> String {
     folder.replace('/', ".")
 }
 
-impl Far {
+impl JetStreamFiles {
     /// Files whose messages `runtime` carries.
     pub(super) fn new(objects: ObjectStore, made: kv::Store, runtime: Handle) -> Self {
         Self { objects, made, runtime }
@@ -138,7 +138,7 @@ fn again<'a, T: Send + 'a>(
     })
 }
 
-impl RemoteFiles for Far {
+impl RemoteFiles for JetStreamFiles {
     fn put(&self, key: &str, from: &Path) -> io::Result<()> {
         self.wait(self.send(key, from))
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    job::{Content, Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State, now},
+    job::{Content, Job, JobError, JobEvent, Kind, Millis, NewJob, Output, Progress, State, now},
     store::{Claim, End, Lease, LeaseState, MOST_LOSSES, Marks, News},
 };
 
@@ -64,7 +64,7 @@ pub(super) struct Record {
     pub(super) tags: Vec<String>,
     pub(super) deleted: Option<Millis>,
     /// Events; of progress only the newest.
-    events: Vec<Event>,
+    events: Vec<JobEvent>,
     /// The number of the last event.
     last: u64,
     /// Names the change that wrote this, so that a writer whose answer was lost knows it.
@@ -153,7 +153,7 @@ impl Record {
         self.outputs.iter().map(|output| output.bytes).sum()
     }
 
-    pub(super) fn events(&self, after: u64) -> Vec<Event> {
+    pub(super) fn events(&self, after: u64) -> Vec<JobEvent> {
         self.events.iter().filter(|event| event.n > after).cloned().collect()
     }
 
@@ -162,7 +162,7 @@ impl Record {
             self.forget_progress();
         }
         self.last += 1;
-        self.events.push(Event { n: self.last, name: name.to_owned(), data });
+        self.events.push(JobEvent { n: self.last, name: name.to_owned(), data });
     }
 
     fn forget_progress(&mut self) {

@@ -10,18 +10,18 @@ use uuid::Uuid;
 use super::{
     Nats, PATIENCE, PAUSE,
     accept::only,
+    lost_updates::Large,
     mirror::Seen,
-    own::Large,
     parsed,
     record::{self, Record, Text},
     text_of,
 };
 use crate::{
-    job::{self, Event, Job, Millis, NewJob, now},
+    job::{self, Job, JobEvent, Millis, NewJob, now},
     objects::hex,
     store::{
-        Answer, Change, Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks,
-        News, Put, Selection, Store, StoreError,
+        Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks, News, Put,
+        Selection, SettingUpdate, Store, StoreError, StoreFuture,
     },
 };
 
@@ -96,11 +96,11 @@ impl Nats {
 }
 
 impl Store for Nats {
-    fn put(&self, job: NewJob) -> Answer<'_, Put> {
+    fn put(&self, job: NewJob) -> StoreFuture<'_, Put> {
         Box::pin(self.accept(job))
     }
 
-    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>> {
+    fn keyed(&self, owner: String, key: String) -> StoreFuture<'_, Option<Job>> {
         Box::pin(async move {
             let key = only(&owner, &key);
             let Some(entry) = self.entry(&self.keys, &key).await? else { return Ok(None) };
@@ -112,11 +112,16 @@ impl Store for Nats {
         })
     }
 
-    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
+    fn claim(&self, claim: Claim) -> StoreFuture<'_, Option<Job>> {
         Box::pin(async move { self.take(&claim).await })
     }
 
-    fn extend(&self, lease: Lease, length: Duration, mut news: News) -> Answer<'_, LeaseState> {
+    fn extend(
+        &self,
+        lease: Lease,
+        length: Duration,
+        mut news: News,
+    ) -> StoreFuture<'_, LeaseState> {
         Box::pin(async move {
             let resolved = match news.resolved.take() {
                 Some(value) => {
@@ -130,7 +135,7 @@ impl Store for Nats {
         })
     }
 
-    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool> {
+    fn finish(&self, lease: Lease, end: End) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let id = lease.id;
             let work = move |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
@@ -138,7 +143,7 @@ impl Store for Nats {
         })
     }
 
-    fn cancel(&self, id: Uuid) -> Answer<'_, Option<job::State>> {
+    fn cancel(&self, id: Uuid) -> StoreFuture<'_, Option<job::State>> {
         Box::pin(async move {
             let work = |record: &mut Record| record.cancel().then_some(record.state);
             let changed = self.change_and_keep(id, Large::Ends, work).await?;
@@ -147,14 +152,14 @@ impl Store for Nats {
         })
     }
 
-    fn retry(&self, id: Uuid) -> Answer<'_, bool> {
+    fn retry(&self, id: Uuid) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let work = |record: &mut Record| record.retry().then_some(());
             Ok(self.change_and_keep(id, Large::Ends, work).await?.is_some())
         })
     }
 
-    fn get(&self, id: Uuid) -> Answer<'_, Lookup> {
+    fn get(&self, id: Uuid) -> StoreFuture<'_, Lookup> {
         Box::pin(async move {
             let Some(seen) = self.seen(id).await? else { return Ok(Lookup::Unknown) };
             match seen.record() {
@@ -164,32 +169,32 @@ impl Store for Nats {
         })
     }
 
-    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>> {
+    fn list(&self, selection: Selection) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(async move {
             self.followed.caught_up().await?;
             self.jobs_of(self.mirror.list(&selection)).await
         })
     }
 
-    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
+    fn ahead(&self, id: Uuid) -> StoreFuture<'_, Option<u64>> {
         Box::pin(async move { Ok(self.mirror.ahead(id)) })
     }
 
-    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
+    fn counts(&self, owner: Option<String>) -> StoreFuture<'_, Counts> {
         Box::pin(async move {
             self.followed.caught_up().await?;
             Ok(self.mirror.counts(owner.as_deref()))
         })
     }
 
-    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]> {
+    fn waiting(&self, owner: String) -> StoreFuture<'_, [u64; 2]> {
         Box::pin(async move {
             self.followed.caught_up().await?;
             Ok(self.mirror.waiting(&owner))
         })
     }
 
-    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
+    fn events(&self, id: Uuid, after: u64) -> StoreFuture<'_, Vec<JobEvent>> {
         Box::pin(async move {
             let seen = self.seen(id).await?;
             let record = seen.as_ref().and_then(Seen::record);
@@ -197,7 +202,7 @@ impl Store for Nats {
         })
     }
 
-    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool> {
+    fn mark(&self, id: Uuid, marks: Marks) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let work = move |record: &mut Record| {
                 record.mark(&marks);
@@ -207,7 +212,7 @@ impl Store for Nats {
         })
     }
 
-    fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
+    fn sweep(&self) -> StoreFuture<'_, Vec<Uuid>> {
         Box::pin(async move {
             let mut swept = Vec::new();
             // A write of now would wait, and take a job from its worker when the connection is back.
@@ -229,7 +234,7 @@ impl Store for Nats {
         })
     }
 
-    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>> {
+    fn abandon(&self, worker: String, is_loss: bool) -> StoreFuture<'_, Vec<Uuid>> {
         Box::pin(async move {
             let mut abandoned = Vec::new();
             // The worker may have taken a job just before its end.
@@ -244,48 +249,57 @@ impl Store for Nats {
         })
     }
 
-    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {
+    fn expired(
+        &self,
+        before: Millis,
+        deleted_before: Millis,
+        bytes: u64,
+    ) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(
             async move { self.jobs_of(self.mirror.expired(before, deleted_before, bytes)).await },
         )
     }
 
-    fn forget(&self, id: Uuid) -> Answer<'_, bool> {
+    fn forget(&self, id: Uuid) -> StoreFuture<'_, bool> {
         Box::pin(self.remove(id))
     }
 
-    fn put_file(&self, file: File) -> Answer<'_, ()> {
+    fn put_file(&self, file: File) -> StoreFuture<'_, ()> {
         Box::pin(self.put_description(file))
     }
 
-    fn file(&self, id: Uuid) -> Answer<'_, Option<File>> {
+    fn file(&self, id: Uuid) -> StoreFuture<'_, Option<File>> {
         Box::pin(self.file_of(id))
     }
 
-    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>> {
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> StoreFuture<'_, Vec<File>> {
         Box::pin(async move { self.files_of(&owner, after, limit).await })
     }
 
-    fn stored(&self, owner: String) -> Answer<'_, FileCounts> {
+    fn stored(&self, owner: String) -> StoreFuture<'_, FileCounts> {
         Box::pin(async move { self.numbers_of_files(&owner).await })
     }
 
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>> {
+    fn old_files(&self, before: Millis) -> StoreFuture<'_, Vec<File>> {
         Box::pin(self.files_before(before))
     }
 
-    fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
+    fn forget_file(&self, id: Uuid) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.files.purge(id.to_string()).await.map_err(StoreError::nats) })
     }
 
-    fn setting(&self, name: &'static str) -> Answer<'_, Value> {
+    fn setting(&self, name: &'static str) -> StoreFuture<'_, Value> {
         Box::pin(async move {
             let entry = self.entry(&self.settings, &hex(name.as_bytes())).await?;
             entry.map_or(Ok(Value::Null), |entry| parsed(&entry.value))
         })
     }
 
-    fn change_setting(&self, name: &'static str, mut change: Change) -> Answer<'_, Value> {
+    fn change_setting(
+        &self,
+        name: &'static str,
+        mut change: SettingUpdate,
+    ) -> StoreFuture<'_, Value> {
         Box::pin(async move {
             let (key, end) = (hex(name.as_bytes()), Instant::now() + PATIENCE);
             loop {

@@ -11,8 +11,8 @@ impl Objects {
     pub(crate) fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
         whole.persist(self.file(id)).map_err(|error| error.error)?;
         sync_folder(&self.incoming())?;
-        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
-        elsewhere.put(&format!("files/{id}"), &self.file(id))?;
+        let Some(remote) = &self.remote else { return Ok(()) };
+        remote.put(&format!("files/{id}"), &self.file(id))?;
         self.copies.added(&self.root);
         Ok(())
     }
@@ -30,8 +30,8 @@ impl Objects {
 
     /// Removes a file that a client sent.
     pub(crate) fn remove_file(&self, id: Uuid) -> io::Result<()> {
-        if let Some(elsewhere) = &self.elsewhere {
-            elsewhere.remove(&format!("files/{id}"))?;
+        if let Some(remote) = &self.remote {
+            remote.remove(&format!("files/{id}"))?;
         }
         missing_is_fine(fs::remove_file(self.file(id)))
     }
@@ -39,8 +39,8 @@ impl Objects {
     /// Returns the files of clients that are older than `age`: those elsewhere, if files lie there.
     pub(crate) fn files_older_than(&self, age: Duration) -> io::Result<Vec<Uuid>> {
         let id = |name: &str| Uuid::parse_str(name).ok();
-        if let Some(elsewhere) = &self.elsewhere {
-            let names = elsewhere.older_than("files", age)?;
+        if let Some(remote) = &self.remote {
+            let names = remote.older_than("files", age)?;
             return Ok(names.iter().filter_map(|name| id(name)).collect());
         }
         let mut ids = Vec::new();

@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Objects;
 use crate::{
     arriving::{self, TextPart},
-    growth::{Growth, grown},
+    file_watch::{FolderWatch, folder_changed},
     preview::{self, PreviewFormat},
     store::Lease,
 };
@@ -58,7 +58,7 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
     ///
     /// # Errors
     /// If the worker does not answer, or cannot read the sound.
-    fn hear(
+    fn fetch_samples(
         &self,
         lease: Lease,
         from: u64,
@@ -68,7 +68,7 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
     ///
     /// # Errors
     /// If the worker does not answer, or cannot store the text.
-    fn tell(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>>;
+    fn send_text(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>>;
     /// Answers questions to a worker of this process, until the result is dropped.
     fn answer(&self, worker: &str, here: LocalAttempts) -> AbortOnDropHandle<()>;
 }
@@ -77,7 +77,7 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Debug)]
 pub struct LocalAttempts {
     objects: Objects,
-    growth: Growth,
+    folders: FolderWatch,
     /// Held while text is stored: a part that comes again may come beside the first one.
     storing: Arc<Mutex<()>>,
 }
@@ -85,14 +85,14 @@ pub struct LocalAttempts {
 impl LocalAttempts {
     /// The attempts below the folder of `objects`.
     pub fn new(objects: Objects) -> Self {
-        Self { objects, growth: Growth::default(), storing: Arc::default() }
+        Self { objects, folders: FolderWatch::default(), storing: Arc::default() }
     }
 
-    /// Returns samples, as [`Live::hear`].
+    /// Returns samples, as [`Live::fetch_samples`].
     ///
     /// # Errors
     /// If they cannot be read.
-    pub async fn hear(
+    pub async fn fetch_samples(
         &self,
         lease: &Lease,
         from: u64,
@@ -118,7 +118,7 @@ impl LocalAttempts {
                 return Ok(None);
             }
             if watch.is_none() {
-                watch = self.growth.watch(&folder);
+                watch = self.folders.watch(&folder);
                 if watch.is_some() {
                     // A change may have come before.
                     continue;
@@ -126,17 +126,17 @@ impl LocalAttempts {
             }
             let look = if watch.is_some() { LOOK } else { SOON };
             tokio::select! {
-                () = grown(&mut watch) => {}
+                () = folder_changed(&mut watch) => {}
                 () = time::sleep_until(end.min(Instant::now() + look)) => {}
             }
         }
     }
 
-    /// Stores a part of a text, as [`Live::tell`].
+    /// Stores a part of a text, as [`Live::send_text`].
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub async fn tell(&self, lease: &Lease, part: TextPart) -> io::Result<()> {
+    pub async fn send_text(&self, lease: &Lease, part: TextPart) -> io::Result<()> {
         let storing = self.storing.clone().lock_owned().await;
         let folder = self.objects.attempt_folder(lease);
         let stored = tokio::task::spawn_blocking(move || {
@@ -172,7 +172,7 @@ mod tests {
         let objects = Objects::open(folder.path()).expect("a folder");
         let lease = Lease { id: Uuid::now_v7(), worker: "w".to_owned(), attempt: 1 };
         let here = LocalAttempts::new(objects.clone());
-        assert!(here.hear(&lease, 0, Duration::ZERO).await.expect("read").is_none());
+        assert!(here.fetch_samples(&lease, 0, Duration::ZERO).await.expect("read").is_none());
         let begun = async {
             time::sleep(Duration::from_millis(30)).await;
             let format = PreviewFormat { sample_rate: 24_000, channels: 1 };
@@ -181,23 +181,29 @@ mod tests {
             preview.samples(&[&[0.5, -0.5]]).expect("written");
             preview
         };
-        let (heard, mut preview) = tokio::join!(here.hear(&lease, 0, WAIT), begun);
+        let (heard, mut preview) = tokio::join!(here.fetch_samples(&lease, 0, WAIT), begun);
         let heard = heard.expect("read").expect("it began");
         // The look may have come between the format and the samples.
         assert!(heard.bytes.is_empty() || heard.bytes[..] == [0, 64, 0, 192], "{heard:?}");
-        let end = here.hear(&lease, 4, Duration::ZERO).await.expect("read").expect("it is there");
+        let end = here
+            .fetch_samples(&lease, 4, Duration::ZERO)
+            .await
+            .expect("read")
+            .expect("it is there");
         assert!(end.bytes.is_empty() && end.is_all, "{end:?}");
         let grown = async {
             time::sleep(Duration::from_millis(30)).await;
             preview.samples(&[&[0.25]]).expect("written");
         };
-        let (more, ()) = tokio::join!(here.hear(&lease, 4, WAIT), grown);
+        let (more, ()) = tokio::join!(here.fetch_samples(&lease, 4, WAIT), grown);
         assert_eq!(more.expect("read").expect("it is there").bytes[..], [0, 32]);
         preview.samples(&[&vec![0.0; PIECE]]).expect("written");
-        let large = here.hear(&lease, 2, Duration::ZERO).await.expect("read").expect("a piece");
+        let large =
+            here.fetch_samples(&lease, 2, Duration::ZERO).await.expect("read").expect("a piece");
         assert_eq!((large.bytes.len(), large.is_all), (PIECE, false));
         let last = 2 * PIECE as u64;
-        let rest = here.hear(&lease, last, Duration::ZERO).await.expect("read").expect("a piece");
+        let rest =
+            here.fetch_samples(&lease, last, Duration::ZERO).await.expect("read").expect("a piece");
         assert_eq!((rest.bytes.len(), rest.is_all), (6, true));
     }
 }

@@ -7,7 +7,7 @@ use acestep_music::{
     Request,
     lm::{compose::LmMode, constrain::genres::GenreVocabulary},
 };
-use acestep_session::language::Limits;
+use acestep_session::language::TokenLimits;
 use serde_json::{Map, Value};
 
 use super::{flag, text, value};
@@ -41,7 +41,7 @@ pub struct SongRequest {
     /// The difference in nats per token that counts as large in scores.
     pub score_scale: Option<f64>,
     /// Limits of the language model.
-    pub limits: Limits,
+    pub limits: TokenLimits,
     /// True if files of sound have tags.
     pub tags: bool,
 }
@@ -52,40 +52,32 @@ impl SongRequest {
     /// `conditioning`; the list `genres`; `score_scale`, `max_tokens`, `max_seq`.
     ///
     /// # Errors
-    /// A field that does not exist or has another type.
+    /// A field that does not exist or has another type; too many references.
     pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
-        let lrc = flag(&mut object, "lrc")?;
-        let mut wants = |key| flag(&mut object, key).map(Option::unwrap_or_default);
-        let (vtt, plot) = (wants("vtt")?, wants("plot")?);
-        let (score, latents) = (wants("score")?, wants("latents")?);
-        let dump_conditioning = wants("dump_conditioning")?;
-        let (noise, conditioning) =
-            (text(&mut object, "noise")?, text(&mut object, "conditioning")?);
-        let genres = genres(object.remove("genres"))?;
-        let tags = flag(&mut object, "tags")?.unwrap_or(true);
-        let score_scale = value(&mut object, "score_scale", "a number")?;
-        let limits = Limits {
-            max_tokens: value(&mut object, "max_tokens", "a whole number")?,
-            max_seq: value(&mut object, "max_seq", "a whole number")?,
+        let mut song = Self {
+            lrc: flag(&mut object, "lrc")?,
+            vtt: flag(&mut object, "vtt")?.unwrap_or(false),
+            plot: flag(&mut object, "plot")?.unwrap_or(false),
+            score: flag(&mut object, "score")?.unwrap_or(false),
+            latents: flag(&mut object, "latents")?.unwrap_or(false),
+            dump_conditioning: flag(&mut object, "dump_conditioning")?.unwrap_or(false),
+            noise: text(&mut object, "noise")?,
+            conditioning: text(&mut object, "conditioning")?,
+            genres: genres(object.remove("genres"))?,
+            tags: flag(&mut object, "tags")?.unwrap_or(true),
+            score_scale: value(&mut object, "score_scale", "a number")?,
+            limits: TokenLimits {
+                max_tokens: value(&mut object, "max_tokens", "a whole number")?,
+                max_seq: value(&mut object, "max_seq", "a whole number")?,
+            },
+            request: Request::default(),
+            notices: Vec::new(),
         };
-        let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
-        Ok(Self {
-            request,
-            notices,
-            genres,
-            lrc,
-            vtt,
-            plot,
-            score,
-            latents,
-            noise,
-            conditioning,
-            dump_conditioning,
-            score_scale,
-            limits,
-            tags,
-        })
+        (song.request, song.notices) = Request::from_object(object).map_err(|error| of(&error))?;
+        // Each is looked up, here and by the worker.
+        song.request.source.check_references().map_err(|error| of(&error))?;
+        Ok(song)
     }
 }
 
@@ -186,13 +178,16 @@ mod tests {
     fn limits_and_scales_are_numbers() {
         let request = json!({ "caption": "x", "max_tokens": 9, "score_scale": 0.5, "tags": false });
         let read = SongRequest::read(object(&request)).expect("read");
-        let limits = Limits { max_tokens: Some(9), max_seq: None };
+        let limits = TokenLimits { max_tokens: Some(9), max_seq: None };
         assert_eq!((read.limits, read.score_scale, read.tags), (limits, Some(0.5), false));
         for key in ["max_tokens", "max_seq", "score_scale", "tags", "noise"] {
             let wrong = json!({ "caption": "x", key: [1] });
             let error = SongRequest::read(object(&wrong)).expect_err("a list");
             assert_eq!(error.param.as_deref(), Some(key));
         }
+        let many = json!({ "caption": "x", "ref_audio": vec!["x"; 16], "ref_latents": "y" });
+        let error = SongRequest::read(object(&many)).expect_err("17 references");
+        assert_eq!(error.message, "`reference_audio: (17 references)` is out of range: at most 16");
     }
 
     #[test]

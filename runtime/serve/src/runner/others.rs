@@ -13,11 +13,11 @@ use acestep_music::{Encode, NoiseSource, latents, lm::compose, request::Language
 use acestep_session::{
     codec::{self, decode_with, encode_with},
     language::{Choice, compose_all_with, open},
-    understand::{self, Source, codes_with},
+    understand::{self, UnderstandInput, codes_with},
     writing::Writing,
 };
 
-use super::{Failed, Networked, hearing::Hearing, notify, sinks, songs};
+use super::{Failed, Networked, notify, sinks, song_preview::SongPreview, songs};
 use crate::{
     job::Content,
     request::{
@@ -30,7 +30,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let UnderstandRequest { model, heard, request: read, limits, genres, mut notices } =
+        let UnderstandRequest { model, source, request: read, limits, genres, mut notices } =
             UnderstandRequest::read(&object)?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
@@ -43,7 +43,7 @@ impl<B: Backend> Networked<'_, B> {
             ..language.clone()
         };
         let settings = understand::settings(&request, limits, &mut notices)?;
-        let codes = match heard {
+        let codes = match source {
             SongSource::Sound(id) => {
                 let path = songs::place(task.objects, &id)?;
                 self.codes(task, &model, Path::new(&path), &mut notices)?
@@ -78,11 +78,14 @@ impl<B: Backend> Networked<'_, B> {
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<u32>, Failed> {
         let folder = acestep_import::open(model, self.installed.layout());
-        let source = Source::read(path, folder.map_err(Error::checkpoint)?, notices)?;
+        let source =
+            UnderstandInput::read(path, folder.map_err(Error::checkpoint)?, notices, task.observe)?;
         let (needs, _) = source.needs(self.engine)?;
         let engine = self.engine;
         self.with_room(|| acestep_session::memory::check(&needs, false, engine))?;
-        let Source::Sound { audio, folder } = source else { return Err(songs::internal().into()) };
+        let UnderstandInput::Sound { audio, folder } = source else {
+            return Err(songs::internal().into());
+        };
         let folder = Arc::new(*folder);
         let networks = self.networks(model, &folder)?;
         Ok(codes_with::<B>(&audio, &folder, networks, task.observe)?)
@@ -143,7 +146,7 @@ impl<B: Backend> Networked<'_, B> {
         let folder = self.opened(&model)?;
         let vae = &folder.configs().vae;
         let (least, rate) = (vae.frames_per_second().recip(), vae.sampling_rate);
-        let (audio, mut notices) = read::song(Path::new(&path), least, rate)?;
+        let (audio, mut notices) = read::song(Path::new(&path), least, rate, task.observe)?;
         let (_, frames) = codec::length(&audio, &folder)?;
         let tiling = codec::tiling(tiles, Tiling::ENCODE, frames, &mut notices)?;
         // Without a seed the job's id is one: the result tells it.
@@ -188,9 +191,9 @@ impl<B: Backend> Networked<'_, B> {
         self.begin_preview(task.folder);
         let networks = self.networks(&model, &folder)?;
         let vae = &folder.configs().vae;
-        let hearing =
-            Hearing::new(task.observe, task.folder, vae.sampling_rate, frames * vae.hop());
-        let mut audio = decode_with::<B>(&read, tiling, &folder, networks, &hearing)?;
+        let preview =
+            SongPreview::new(task.observe, task.folder, vae.sampling_rate, frames * vae.hop());
+        let mut audio = decode_with::<B>(&read, tiling, &folder, networks, &preview)?;
         notices.extend(changes.loudness.apply(&mut audio));
         fade(&mut audio, changes.fades());
         notify(task.observe, notices);

@@ -22,7 +22,7 @@ use acestep_session::{
 };
 use serde_json::{Value, json};
 
-use super::{Failed, Networked, hearing::Hearing, notify, sinks};
+use super::{Failed, Networked, notify, sinks, song_preview::SongPreview};
 use crate::{
     job::{Content, JobError},
     objects::Objects,
@@ -142,7 +142,7 @@ impl<B: Backend> Networked<'_, B> {
         let Some(held) = &self.song else { return Err(internal().into()) };
         let observe = task.observe;
         let rate = resolved.folder.configs().vae.sampling_rate;
-        let hearing = Hearing::new(observe, task.folder, rate, resolved.plan.samples());
+        let preview = SongPreview::new(observe, task.folder, rate, resolved.plan.samples());
         let mut written = Err(Failed::from(internal()));
         let conditions = RefCell::new(None);
         let keep = |found: Conditioning| {
@@ -151,7 +151,7 @@ impl<B: Backend> Networked<'_, B> {
         };
         let keep: Option<OnConditions<'_>> =
             if asked.dump_conditioning { Some(&keep) } else { None };
-        songs_with(&[(&resolved, &hearing)], keep, &held.networks, &mut |_, rendered| {
+        songs_with(&[(&resolved, &preview)], keep, &held.networks, &mut |_, rendered| {
             written = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
                 songs.write(rendered, &encoding, More { latents, vtt, plot, tags: asked.tags })
@@ -288,7 +288,7 @@ impl Results<'_, '_> {
             let tags = more.tags.then_some(&tags);
             sinks::sound(task, track, &song.audio, encoding, tags, seed)?;
             if let (true, Some(latent)) = (more.latents, all.get(index)) {
-                let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
+                let bytes = latents::to_bytes(latent, latents::LatentsFormat::Vae, rate)?;
                 sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
             }
             let codes = &resolved.plan.source.codes;

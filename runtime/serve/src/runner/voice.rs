@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use acestep_engine::{Error, Observe, files::Existing};
 use acestep_model::Backend;
-use acestep_session::speech::{self, Fields, KeptVoice, SpeechModel, VoiceFile};
+use acestep_session::speech::{self, Fields, KeptVoiceInfo, SpeechModel, VoiceFile};
 use serde_json::{Value, json};
 
 use super::{Failed, Networked, is_too_large, notify, sinks, speech::with_places};
@@ -25,7 +25,7 @@ impl<B: Backend> Networked<'_, B> {
         notify(task.observe, model.notices());
         let file = self.encoded(&*model, &fields, task.observe)?;
         keep(&*file, &name, &path, task)?;
-        let KeptVoice { model, language, seconds, transcripts, frames } = file.describe();
+        let KeptVoiceInfo { model, language, seconds, transcripts, frames } = file.describe();
         let description = json!({
             "name": name, "model": model, "language": language, "seconds": seconds,
             "transcripts": transcripts, "frames": frames,
@@ -106,9 +106,9 @@ mod tests {
     struct Bytes(&'static str, u8);
 
     impl VoiceFile for Bytes {
-        fn describe(&self) -> KeptVoice {
+        fn describe(&self) -> KeptVoiceInfo {
             let (model, language, transcripts) = ("m".to_owned(), None, Vec::new());
-            KeptVoice { model, language, seconds: 1.0, transcripts, frames: 0 }
+            KeptVoiceInfo { model, language, seconds: 1.0, transcripts, frames: 0 }
         }
 
         fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {

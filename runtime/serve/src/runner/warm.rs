@@ -2,11 +2,11 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::Ordering,
     time::Instant,
 };
 
-use acestep_engine::{Event, Observe};
+use acestep_engine::CancelIf;
 use acestep_model::Backend;
 use acestep_session::speech::{Fields, read_kept};
 use acestep_speech::Voices;
@@ -18,17 +18,6 @@ use crate::{
     job::{JobError, Kind, NewJob, now},
     worker::{JobTask, Runner as _, Stopped, Worker, of_files},
 };
-
-/// Ends a warm-up if the worker ends.
-struct Until<'a>(&'a AtomicBool);
-
-impl Observe for Until<'_> {
-    fn event(&self, _event: Event) {}
-
-    fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 impl<B: Backend> Networked<'_, B> {
     /// Loads and tries a model. Errors: the reason why it is not warm, in words, which the log has too.
@@ -68,7 +57,7 @@ impl<B: Backend> Networked<'_, B> {
                 job: &job,
                 folder: folder.path(),
                 objects: &worker.objects,
-                observe: &Until(worker.is_draining),
+                observe: &CancelIf(|| worker.is_draining.load(Ordering::Relaxed)),
                 resolved: &|_| (),
                 made: &mut Vec::new(),
             })

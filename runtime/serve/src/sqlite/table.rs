@@ -12,10 +12,10 @@ use super::{
     rows::{COLUMNS, by_id, by_key, id, job},
 };
 use crate::{
-    job::{Event, Job, Millis, NewJob, State, now},
+    job::{Job, JobEvent, Millis, NewJob, State, now},
     store::{
-        Answer, Change, Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks,
-        News, Put, Selection, Store,
+        Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks, News, Put,
+        Selection, SettingUpdate, Store, StoreFuture,
     },
 };
 
@@ -49,7 +49,7 @@ fn setting(connection: &Connection, name: &str) -> rusqlite::Result<Value> {
 }
 
 impl Store for Sqlite {
-    fn put(&self, new: NewJob) -> Answer<'_, Put> {
+    fn put(&self, new: NewJob) -> StoreFuture<'_, Put> {
         self.write(move |group| {
             if let Some(key) = &new.idempotency_key
                 && let Some(job) = by_key(group.connection, &new.owner, key)?
@@ -85,31 +85,31 @@ impl Store for Sqlite {
         })
     }
 
-    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>> {
+    fn keyed(&self, owner: String, key: String) -> StoreFuture<'_, Option<Job>> {
         self.read(move |connection| by_key(connection, &owner, &key))
     }
 
-    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
+    fn claim(&self, claim: Claim) -> StoreFuture<'_, Option<Job>> {
         self.write(move |group| queue::claim(group, &claim))
     }
 
-    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, LeaseState> {
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> StoreFuture<'_, LeaseState> {
         self.write(move |group| queue::extend(group, &lease, length, &news))
     }
 
-    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool> {
+    fn finish(&self, lease: Lease, end: End) -> StoreFuture<'_, bool> {
         self.write(move |group| queue::finish(group, &lease, end))
     }
 
-    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>> {
+    fn cancel(&self, id: Uuid) -> StoreFuture<'_, Option<State>> {
         self.write(move |group| queue::cancel(group, id))
     }
 
-    fn retry(&self, id: Uuid) -> Answer<'_, bool> {
+    fn retry(&self, id: Uuid) -> StoreFuture<'_, bool> {
         self.write(move |group| queue::retry(group, id))
     }
 
-    fn get(&self, id: Uuid) -> Answer<'_, Lookup> {
+    fn get(&self, id: Uuid) -> StoreFuture<'_, Lookup> {
         self.read(move |connection| {
             if let Some(job) = by_id(connection, id)? {
                 return Ok(Lookup::Job(job));
@@ -121,7 +121,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>> {
+    fn list(&self, selection: Selection) -> StoreFuture<'_, Vec<Job>> {
         self.read(move |connection| {
             let select = format!(
                 "SELECT {COLUMNS} FROM job
@@ -148,7 +148,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
+    fn ahead(&self, id: Uuid) -> StoreFuture<'_, Option<u64>> {
         self.read(move |connection| {
             // Two ranges of the index of states; an OR of both would read the whole queue. Clients ask most
             // about jobs that they have just sent, with few jobs behind them: then those are counted.
@@ -175,7 +175,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
+    fn counts(&self, owner: Option<String>) -> StoreFuture<'_, Counts> {
         self.read(move |connection| {
             let mut counts = Counts::default();
             let select = "SELECT state, sum(jobs), sum(bytes) FROM tally
@@ -204,7 +204,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]> {
+    fn waiting(&self, owner: String) -> StoreFuture<'_, [u64; 2]> {
         self.read(move |connection| {
             let select = "SELECT coalesce(sum(jobs), 0),
                      coalesce(sum(jobs) FILTER (WHERE owner = ?1), 0)
@@ -215,7 +215,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
+    fn events(&self, id: Uuid, after: u64) -> StoreFuture<'_, Vec<JobEvent>> {
         self.read(move |connection| {
             let select = "SELECT n, name, data FROM event WHERE job = ?1 AND n > ?2 ORDER BY n";
             let mut statement = connection.prepare_cached(select)?;
@@ -223,13 +223,13 @@ impl Store for Sqlite {
             let events = statement.query_map((id.to_string(), after), |row| {
                 let data: String = row.get(2)?;
                 let data = serde_json::from_str(&data).unwrap_or(Value::Null);
-                Ok(Event { n: whole(row.get(0)?), name: row.get(1)?, data })
+                Ok(JobEvent { n: whole(row.get(0)?), name: row.get(1)?, data })
             })?;
             events.collect()
         })
     }
 
-    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool> {
+    fn mark(&self, id: Uuid, marks: Marks) -> StoreFuture<'_, bool> {
         self.write(move |group| {
             let update = "UPDATE job SET
                      title = CASE WHEN :title IS NULL THEN title ELSE nullif(:title, '') END,
@@ -252,7 +252,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
+    fn sweep(&self) -> StoreFuture<'_, Vec<Uuid>> {
         let leases = self.leases.clone();
         self.write(move |group| {
             let mut leases = leases.lock();
@@ -260,11 +260,16 @@ impl Store for Sqlite {
         })
     }
 
-    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>> {
+    fn abandon(&self, worker: String, is_loss: bool) -> StoreFuture<'_, Vec<Uuid>> {
         self.write(move |group| queue::abandon(group, &worker, is_loss))
     }
 
-    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {
+    fn expired(
+        &self,
+        before: Millis,
+        deleted_before: Millis,
+        bytes: u64,
+    ) -> StoreFuture<'_, Vec<Job>> {
         self.read(move |connection| {
             // The sum counts from the newest job down: what lies beyond the limit goes.
             let select = format!(
@@ -286,7 +291,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn forget(&self, id: Uuid) -> Answer<'_, bool> {
+    fn forget(&self, id: Uuid) -> StoreFuture<'_, bool> {
         self.write(move |group| {
             let text = id.to_string();
             let delete = "DELETE FROM job WHERE id = ?1
@@ -302,7 +307,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn put_file(&self, file: File) -> Answer<'_, ()> {
+    fn put_file(&self, file: File) -> StoreFuture<'_, ()> {
         self.write(move |group| {
             let insert = format!("INSERT INTO file ({FILE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
             let File { id, owner, name, bytes, sha256, created } = file;
@@ -311,14 +316,14 @@ impl Store for Sqlite {
         })
     }
 
-    fn file(&self, wanted: Uuid) -> Answer<'_, Option<File>> {
+    fn file(&self, wanted: Uuid) -> StoreFuture<'_, Option<File>> {
         self.read(move |connection| {
             let select = format!("SELECT {FILE} FROM file WHERE id = ?1");
             connection.prepare_cached(&select)?.query_row([wanted.to_string()], file).optional()
         })
     }
 
-    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>> {
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> StoreFuture<'_, Vec<File>> {
         self.read(move |connection| {
             let select = format!(
                 "SELECT {FILE} FROM file WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
@@ -329,7 +334,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn stored(&self, owner: String) -> Answer<'_, FileCounts> {
+    fn stored(&self, owner: String) -> StoreFuture<'_, FileCounts> {
         self.read(move |connection| {
             let select = "SELECT coalesce(sum(bytes), 0),
                      coalesce(sum(bytes) FILTER (WHERE owner = ?1), 0),
@@ -344,24 +349,28 @@ impl Store for Sqlite {
         })
     }
 
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>> {
+    fn old_files(&self, before: Millis) -> StoreFuture<'_, Vec<File>> {
         self.read(move |connection| {
             let select = format!("SELECT {FILE} FROM file WHERE created < ?1");
             connection.prepare_cached(&select)?.query_map([before], file)?.collect()
         })
     }
 
-    fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
+    fn forget_file(&self, id: Uuid) -> StoreFuture<'_, ()> {
         self.write(move |group| {
             group.run("DELETE FROM file WHERE id = ?1", [id.to_string()]).map(drop)
         })
     }
 
-    fn setting(&self, name: &'static str) -> Answer<'_, Value> {
+    fn setting(&self, name: &'static str) -> StoreFuture<'_, Value> {
         self.read(move |connection| setting(connection, name))
     }
 
-    fn change_setting(&self, name: &'static str, mut change: Change) -> Answer<'_, Value> {
+    fn change_setting(
+        &self,
+        name: &'static str,
+        mut change: SettingUpdate,
+    ) -> StoreFuture<'_, Value> {
         self.write(move |group| {
             let value = change(setting(group.connection, name)?);
             let put = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";

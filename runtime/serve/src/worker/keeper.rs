@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, time};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use super::{Times, Worker};
+use super::{Worker, WorkerTimes};
 use crate::{
     job::{Progress, State},
     objects::Objects,
@@ -29,11 +29,11 @@ pub(super) fn keeper(
     lease: &Lease,
     watch: &Arc<Watch>,
 ) -> AbortOnDropHandle<()> {
-    let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
+    let (store, times, on_hang) = (worker.store.clone(), worker.times, worker.on_hang);
     let (lease, watch) = (lease.clone(), watch.clone());
     let keeping = async move {
         keep(&*store, times, &lease, &watch).await;
-        hangs();
+        on_hang();
     };
     // Its lines of the log name the job too.
     AbortOnDropHandle::new(runtime.spawn(keeping.in_current_span()))
@@ -41,7 +41,7 @@ pub(super) fn keeper(
 
 /// Extends the lease and reports news, until the job hangs. Then the lease runs out, if the process does
 /// not end before.
-async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
+async fn keep(store: &dyn Store, times: WorkerTimes, lease: &Lease, watch: &Watch) {
     // A lease may be shorter than the time between two reports.
     let pause = times.report.min(times.extend);
     let mut quiet = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! The face of acestep.cpp's server.
+//! The API of acestep.cpp's server.
 
 use std::{
     io::{BufRead as _, BufReader},

@@ -8,17 +8,23 @@ use serde_json::{Value, json};
 use crate::web::{body, code, job_of, keys, param, served, served_with, text};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_with_very_many_values_is_refused_by_every_face_that_takes_sound() {
+async fn a_body_with_very_many_values_is_refused_by_every_call_that_takes_sound() {
     let api = served().await;
     let many = json!({ "input": "la", "prompt": "la", "x": vec![0; 70_000] });
-    for face in ["audio/speech", "audio/generations", "chat/completions", "audio/voices"] {
-        let refused = code(api.post(&format!("/v1/{face}"), &many));
-        assert_eq!(refused, (413, json!("too_large")), "{face}");
+    for call in ["audio/speech", "audio/generations", "chat/completions", "audio/voices", "jobs"] {
+        let refused = code(api.post(&format!("/v1/{call}"), &many));
+        assert_eq!(refused, (413, json!("too_large")), "{call}");
     }
+    // Each part counts 17 bytes; together they are one byte more than a MiB.
+    let parts = vec![("x", ""); 61_681];
+    let refused = code(api.form("/v1/audio/generations", &parts, &[]));
+    assert_eq!(refused, (413, json!("too_large")));
+    let refused = code(api.form("/v1/jobs", &[], &[("x", b"a"), ("x", b"a")]));
+    assert_eq!(refused, (400, json!("unknown_key")));
     // A text that is no sound is stored with the job, so it is as small as in JSON without sound.
-    for (face, key) in [("audio/speech", "instructions"), ("audio/generations", "prompt")] {
+    for (call, key) in [("audio/speech", "instructions"), ("audio/generations", "prompt")] {
         let large = json!({ "input": "la", key: "x".repeat(1 << 21) });
-        let refused = api.post(&format!("/v1/{face}"), &large);
+        let refused = api.post(&format!("/v1/{call}"), &large);
         assert_eq!((refused.status().as_u16(), key), (413, key));
     }
     // Sound as base64 is one value, and a larger one than a body without sound may have.

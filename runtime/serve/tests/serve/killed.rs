@@ -16,7 +16,7 @@ use acestep_serve::{
     http::Security,
     job::{Job, NewJob, State},
     store::{Lookup, Store},
-    worker::Times,
+    worker::WorkerTimes,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -60,7 +60,7 @@ async fn process_of_other_tests() {
     let lease = Duration::from_millis(lease.parse().expect("a time"));
     let server = match port {
         0 => {
-            queue.work(name, Times { lease, ..quick() }, &IS_DRAINING);
+            queue.work(name, WorkerTimes { lease, ..quick() }, &IS_DRAINING);
             None
         }
         _ => Some(Running::over(&queue, Security::default(), port, 1, |_| ()).await),
@@ -306,7 +306,7 @@ async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: Sh
     let sweeper = queue.sweep(Duration::from_millis(100));
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
     let (stall, lease) = (Duration::from_millis(300), Duration::from_secs(1));
-    queue.work("first", Times { stall, lease, ..quick() }, is_draining);
+    queue.work("first", WorkerTimes { stall, lease, ..quick() }, is_draining);
     let id = put(&queue.store, "hang").await;
     until(&queue.store, id, |job| job.attempts == 1).await;
     queue.work("second", quick(), is_draining);

@@ -7,7 +7,7 @@ use std::{
 
 use acestep_serve::{
     job::{Job, State},
-    worker::Times,
+    worker::WorkerTimes,
 };
 
 use crate::{
@@ -27,7 +27,7 @@ async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: Sh
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
     // It never looks at the job again.
     let refused = Duration::from_secs(3600);
-    queue.work("small", Times { refused, ..quick() }, is_draining);
+    queue.work("small", WorkerTimes { refused, ..quick() }, is_draining);
     let large = put(&queue.store, "large").await;
     let is_back = |job: &Job| is_ended(job) || job.attempts > 0 && job.state == State::Queued;
     let job = until(&queue.store, large, is_back).await;

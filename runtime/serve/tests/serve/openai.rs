@@ -1,4 +1,4 @@
-//! The face of OpenAI's clients.
+//! The API of OpenAI's clients.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -214,10 +214,14 @@ async fn a_chat_answers_with_all_songs() {
         assert!(words.contains(told), "{told}: {words}");
     }
     assert!(!words.contains("`user`"), "{words}");
-    for (more, is_said) in [(json!({ "lyrics": "oh" }), true), (json!({ "lyrics": "la" }), false)] {
+    for (more, is_said) in
+        [(json!({ "lyrics": "oh", "sample_mode": true }), true), (json!({ "lyrics": "la" }), false)]
+    {
         let answer = body(api.post(url, &with(chat.clone(), &more)));
         let words = answer["choices"][0]["message"]["content"].to_string();
-        assert_eq!(words.contains("the lyrics in `messages` are not read"), is_said, "{words}");
+        for told in ["the lyrics in `messages` are not read", "`sample_mode` is not read"] {
+            assert_eq!(words.contains(told), is_said, "{told}: {words}");
+        }
     }
     let empty = api.post(url, &json!({ "messages": [{ "role": "user", "content": "" }] }));
     assert_eq!(empty.status(), 400);

@@ -15,7 +15,7 @@ use acestep_import::Layout;
 use acestep_serve::{
     http::{Security, Server},
     installed::Installed,
-    runner::{self, Start},
+    runner::{self, WorkerStart},
     worker::Worker,
 };
 use acestep_session::speech::{self, Fields, Sink, SpeechInput};
@@ -84,9 +84,11 @@ pub(crate) fn work(
     thread::spawn(move || {
         let Queue { store, objects } = queue;
         let (name, is_ending) = ("real".to_owned(), Arc::default());
-        let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
-        let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
-        let run = runner::run(&worker, &runtime, &installed, ENGINE, Start { warm, ready: &ready });
+        let (times, on_hang, on_disk_full): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
+        let worker =
+            Worker { name, store, objects, times, is_draining, is_ending, on_hang, on_disk_full };
+        let run =
+            runner::run(&worker, &runtime, &installed, ENGINE, WorkerStart { warm, ready: &ready });
         run.expect("a device").expect("a queue");
     });
 }

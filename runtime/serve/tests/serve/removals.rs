@@ -94,7 +94,7 @@ impl SlowServer {
         let folder = tempfile::tempdir().expect("a folder");
         let mut queue = Queue::open(folder.path(), None).await;
         let place = Slow::new();
-        queue.objects = queue.objects.with_far(place.clone());
+        queue.objects = queue.objects.with_remote(place.clone());
         let (_ending, receiver) = watch::channel(false);
         let Queue { store, objects } = queue.clone();
         let server = Server::new(store, objects, Arc::new(Two), Security::default(), receiver);

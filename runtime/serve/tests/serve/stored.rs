@@ -92,7 +92,7 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: SharedQueue) 
     let Lookup::Job(running) = store.get(job.id).await.expect("answered") else { panic!("gone") };
     assert_eq!((running.progress, running.notices), (progress, vec!["the seed is 7".to_owned()]));
     assert_eq!(running.resolved, Some(json!({ "seed": 7 })));
-    let names = |events: Vec<acestep_serve::job::Event>| -> Vec<(u64, String)> {
+    let names = |events: Vec<acestep_serve::job::JobEvent>| -> Vec<(u64, String)> {
         events.into_iter().map(|event| (event.n, event.name)).collect()
     };
     let before = names(store.events(job.id, 0).await.expect("answered"));

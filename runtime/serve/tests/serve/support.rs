@@ -22,7 +22,7 @@ use acestep_serve::{
     objects::Objects,
     sqlite::Sqlite,
     store::Store,
-    worker::{Times, Worker},
+    worker::{Worker, WorkerTimes},
 };
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
@@ -64,14 +64,22 @@ impl Queue {
     }
 
     /// Starts a worker on a thread; it ends when `is_draining` is true.
-    pub(crate) fn work(&self, name: &str, times: Times, is_draining: &'static AtomicBool) {
+    pub(crate) fn work(&self, name: &str, times: WorkerTimes, is_draining: &'static AtomicBool) {
         let (runtime, Self { store, objects }) = (Handle::current(), self.clone());
         let name = name.to_owned();
         thread::spawn(move || {
             let is_ending = Arc::default();
-            let (hangs, waits): (fn(), fn(bool)) = (|| (), |_| ());
-            let worker =
-                Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
+            let (on_hang, on_disk_full): (fn(), fn(bool)) = (|| (), |_| ());
+            let worker = Worker {
+                name,
+                store,
+                objects,
+                times,
+                is_draining,
+                is_ending,
+                on_hang,
+                on_disk_full,
+            };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
                     tracing::error!(%error, "the worker begins again");
@@ -139,7 +147,7 @@ impl Running {
         queue: &Queue,
         security: Security,
         port: u16,
-        (workers, times): (usize, Times),
+        (workers, times): (usize, WorkerTimes),
         change: impl FnOnce(&mut Server),
     ) -> Self {
         let (ending, receiver) = watch::channel(false);
@@ -173,12 +181,12 @@ impl Running {
 
 /// Times that make tests short. A lease is so long that no busy machine ends it: a test that waits for the
 /// end of one makes it shorter.
-pub(crate) fn quick() -> Times {
-    Times {
+pub(crate) fn quick() -> WorkerTimes {
+    WorkerTimes {
         lease: Duration::from_secs(120),
         extend: Duration::from_millis(200),
         report: Duration::from_millis(50),
-        look: Duration::from_millis(50),
+        poll: Duration::from_millis(50),
         patience: Duration::from_secs(1),
         refused: Duration::from_millis(200),
         full: Duration::from_millis(50),

@@ -1,4 +1,4 @@
-//! The face of upstream's REST server.
+//! The API of upstream's REST server.
 
 use std::{thread, time::Duration};
 

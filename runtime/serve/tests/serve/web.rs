@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, time::Duration};
 
-use acestep_serve::http::{Key, Security, Server};
+use acestep_serve::http::{ApiKey, Security, Server};
 use serde_json::Value;
 use tempfile::TempDir;
 use ureq::{
@@ -63,7 +63,7 @@ pub(crate) async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 
 
 /// The rules of a server with clients and their keys.
 pub(crate) fn keys(clients: &[(&str, &str)]) -> Security {
-    let keys = clients.iter().map(|(name, key)| Key::new(name, key)).collect();
+    let keys = clients.iter().map(|(name, key)| ApiKey::new(name, key)).collect();
     Security { keys, ..Security::default() }
 }
 

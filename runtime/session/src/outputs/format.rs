@@ -169,10 +169,10 @@ fn ends_as(path: &Path, extensions: &[&str]) -> bool {
 /// If the name contradicts `typed`, or there is neither a typed format nor a known extension.
 pub fn latents_format(
     field: &'static str,
-    typed: Option<latents::Format>,
+    typed: Option<latents::LatentsFormat>,
     path: &Path,
-) -> Result<latents::Format, Error> {
-    let named = latents::Format::of(path);
+) -> Result<latents::LatentsFormat, Error> {
+    let named = latents::LatentsFormat::of(path);
     let is_sound = Format::of(path).is_some() || ends_as(path, &OTHER_FORMATS);
     let lies = is_sound || ends_as(path, &NO_SONGS);
     match (typed, named) {

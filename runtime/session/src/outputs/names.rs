@@ -8,7 +8,7 @@ use super::OutputError;
 
 /// A path for each song.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct SongPaths {
     /// The paths.
     pub paths: Vec<PathBuf>,
     /// True if `_1`, `_2` were added.
@@ -20,8 +20,8 @@ pub struct Names {
 ///
 /// # Errors
 /// [`OutputError::Placeholder`]; [`OutputError::NoSeed`].
-pub fn names(template: &Path, count: usize, seeds: Option<&[u64]>) -> Result<Names, Error> {
-    let all_numbered = || Names { paths: numbered(template, count), are_numbered: count > 1 };
+pub fn names(template: &Path, count: usize, seeds: Option<&[u64]>) -> Result<SongPaths, Error> {
+    let all_numbered = || SongPaths { paths: numbered(template, count), are_numbered: count > 1 };
     let Some(text) = template.to_str() else {
         // A path that is not UTF-8 is taken without placeholders.
         return Ok(all_numbered());
@@ -38,7 +38,7 @@ pub fn names(template: &Path, count: usize, seeds: Option<&[u64]>) -> Result<Nam
         let seed = seeds.map_or_else(String::new, |seeds| seeds[i].to_string());
         PathBuf::from(text.replace("{seed}", &seed))
     };
-    Ok(Names { paths: (0..count).map(fill).collect(), are_numbered: false })
+    Ok(SongPaths { paths: (0..count).map(fill).collect(), are_numbered: false })
 }
 
 fn check_placeholders(text: &str) -> Result<(), OutputError> {

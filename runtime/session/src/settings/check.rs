@@ -10,7 +10,7 @@ use acestep_engine::{
 use acestep_music::{Array3, ModelInfo, Plan, Request, SongError, Sound, Sounds};
 use serde_json::{Map, Value as Json};
 
-use super::{Origin, Reason, Settings, SettingsError, file::placed_at};
+use super::{FileProblem, SetBy, Settings, SettingsError, file::placed_at};
 
 impl Settings {
     /// Checks every default of requests alone, as a request with it is checked.
@@ -26,14 +26,14 @@ impl Settings {
                 other => shortened(&other.to_string()),
             };
             return Err(match &set.origin {
-                Origin::Variable(name) => {
+                SetBy::Variable(name) => {
                     SettingsError::Variable { name: name.clone(), value, why }.into()
                 }
-                Origin::File(path) => {
+                SetBy::File(path) => {
                     let why = placed_at(set.line, format!("`{name}` is `{value}`: {why}"));
-                    SettingsError::Wrong { path: path.clone(), source: Reason(why) }.into()
+                    SettingsError::Wrong { path: path.clone(), source: FileProblem(why) }.into()
                 }
-                origin @ (Origin::Default | Origin::Told(_)) => {
+                origin @ (SetBy::Default | SetBy::Input(_)) => {
                     let origins = origin.to_string();
                     SettingsError::Defaults { origins, source: error.into() }.into()
                 }

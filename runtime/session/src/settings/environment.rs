@@ -7,7 +7,7 @@ use acestep_music::{Request, request::Takes};
 use serde_json::Value as Json;
 
 use super::{
-    Origin, Settings, SettingsError, Value,
+    SetBy, Settings, SettingsError, Value,
     keys::{KEYS, PREFIX, flag, request_keys, variable},
 };
 
@@ -49,7 +49,7 @@ impl Settings {
             let Some(text) = value(&name) else { continue };
             let text = text?;
             match key.read(text) {
-                Ok(text) => self.put(key.name, text, Origin::Variable(name)),
+                Ok(text) => self.put(key.name, text, SetBy::Variable(name)),
                 Err(why) => {
                     let value = text.to_owned();
                     return Err(SettingsError::Variable { name, value, why });
@@ -60,7 +60,7 @@ impl Settings {
             let name = variable(key);
             let Some(text) = value(&name) else { continue };
             let text = as_json(key, text?);
-            let origin = Origin::Variable(name);
+            let origin = SetBy::Variable(name);
             self.request.insert(key, Value { text, origin, line: None });
         }
         self.unknown_variables = unknown(variables);

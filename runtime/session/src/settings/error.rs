@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use acestep_engine::{Error, error::FamilyError};
 
-use super::Origin;
+use super::SetBy;
 
 /// Settings that cannot be used; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum SettingsError {
     Unread { path: PathBuf, source: io::Error },
     /// A file with a wrong key or value.
     #[error("the configuration `{}` cannot be used", .path.display())]
-    Wrong { path: PathBuf, source: Reason },
+    Wrong { path: PathBuf, source: FileProblem },
     /// A variable that is no text.
     #[error("the variable {0} is not UTF-8")]
     NotText(String),
@@ -28,13 +28,13 @@ pub enum SettingsError {
     Defaults { origins: String, source: Box<Error> },
     /// A file in place of the models directory.
     #[error("the models directory `{path}` ({origin}) is a file")]
-    NoFolder { path: String, origin: Origin },
+    NoFolder { path: String, origin: SetBy },
 }
 
 /// Reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Reason(pub(super) String);
+pub struct FileProblem(pub(super) String);
 
 impl FamilyError for SettingsError {
     fn hint(&self) -> Option<String> {

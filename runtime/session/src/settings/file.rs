@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use toml::de::DeTable;
 
 use super::{
-    Origin, Reason, Settings, SettingsError, Value,
-    keys::{KEYS, Kind, request_keys},
+    FileProblem, SetBy, Settings, SettingsError, Value,
+    keys::{KEYS, ValueType, request_keys},
     placed,
 };
 
@@ -31,15 +31,15 @@ impl Settings {
             Err(source) => return Err(SettingsError::Unread { path: path.to_owned(), source }),
         };
         let place = |text: &str| placed(path, home, text);
-        self.take_content(&content, &Origin::File(path.to_owned()), &place)
-            .map_err(|why| SettingsError::Wrong { path: path.to_owned(), source: Reason(why) })
+        self.take_content(&content, &SetBy::File(path.to_owned()), &place)
+            .map_err(|why| SettingsError::Wrong { path: path.to_owned(), source: FileProblem(why) })
     }
 
     /// Reads the content of a file; `place` resolves a path in it.
     fn take_content(
         &mut self,
         content: &str,
-        origin: &Origin,
+        origin: &SetBy,
         place: &dyn Fn(&str) -> String,
     ) -> Result<(), String> {
         let wrong = |error: toml::de::Error| shown(&error, content);
@@ -78,16 +78,16 @@ fn setting(
     let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| unknown(name))?;
     let text = match value {
         toml::Value::String(text) => text,
-        toml::Value::Boolean(flag) if key.kind == Kind::Flag => flag.to_string(),
-        toml::Value::Integer(number) if key.kind == Kind::Flag => number.to_string(),
-        number if key.kind == Kind::Count => number.to_string(),
+        toml::Value::Boolean(flag) if key.kind == ValueType::Flag => flag.to_string(),
+        toml::Value::Integer(number) if key.kind == ValueType::Flag => number.to_string(),
+        number if key.kind == ValueType::Count => number.to_string(),
         other => {
-            let wanted = if key.kind == Kind::Flag { "true or false" } else { "a text" };
+            let wanted = if key.kind == ValueType::Flag { "true or false" } else { "a text" };
             return Err(format!("`{name}` is {other}: it is {wanted}"));
         }
     };
     let read = key.read(&text).map_err(|why| format!("`{name}` is `{text}`: {why}"))?;
-    Ok((key.name, if key.kind == Kind::Path { place(&read) } else { read }))
+    Ok((key.name, if key.kind == ValueType::Path { place(&read) } else { read }))
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -8,7 +8,7 @@ use acestep_music::Request;
 // ANCHOR: key
 /// A setting.
 #[derive(Debug)]
-pub struct Key {
+pub struct SettingKey {
     /// Name in the file; see [`variable`] for the environment.
     pub name: &'static str,
     /// Value if nothing is set.
@@ -16,13 +16,13 @@ pub struct Key {
     /// One line for a file that explains every key.
     pub about: &'static str,
     /// Type of its value.
-    pub kind: Kind,
+    pub kind: ValueType,
 }
 // ANCHOR_END: key
 
 /// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueType {
     /// A path. In the file, `~` is the home and relative paths start at the file's directory.
     Path,
     /// Any text that is not empty.
@@ -42,42 +42,47 @@ pub enum Kind {
 }
 
 /// All keys except those of a request.
-pub const KEYS: [Key; 13] = [
-    key("model", "turbo", "the model of a song", Kind::Text),
-    key("lm_model", "the first that is here", "the language model", Kind::Text),
+pub const KEYS: [SettingKey; 13] = [
+    key("model", "turbo", "the model of a song", ValueType::Text),
+    key("lm_model", "the first that is here", "the language model", ValueType::Text),
     key(
         "models_dir",
         "acestep/models in the data directory",
         "directory of manually installed models",
-        Kind::Path,
+        ValueType::Path,
     ),
     key(
         "cache_dir",
         "acestep in the cache directory",
         "directory of compiled GPU kernels",
-        Kind::Path,
+        ValueType::Path,
     ),
-    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device),
-    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype),
-    key("threads", "one for each core", "threads of the CPU that compute", Kind::Count),
+    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", ValueType::Device),
+    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", ValueType::Dtype),
+    key("threads", "one for each core", "threads of the CPU that compute", ValueType::Count),
     key(
         "cpu",
         "auto",
         "vector instructions of the CPU: auto, or a lower level that doctor names, to compare them",
-        Kind::CpuLevel,
+        ValueType::CpuLevel,
     ),
-    key("keep_loaded", "false", "every network stays in memory", Kind::Flag),
-    key("offline", "false", "no server is asked", Kind::Flag),
-    key("yes", "false", "every question is answered with yes", Kind::Flag),
-    key("color", "auto", "auto, always or never", Kind::OneOf(&["auto", "always", "never"])),
-    key("progress", "auto", "auto, none or json", Kind::OneOf(&["auto", "none", "json"])),
+    key("keep_loaded", "false", "every network stays in memory", ValueType::Flag),
+    key("offline", "false", "no server is asked", ValueType::Flag),
+    key("yes", "false", "every question is answered with yes", ValueType::Flag),
+    key("color", "auto", "auto, always or never", ValueType::OneOf(&["auto", "always", "never"])),
+    key("progress", "auto", "auto, none or json", ValueType::OneOf(&["auto", "none", "json"])),
 ];
 
-const fn key(name: &'static str, default: &'static str, about: &'static str, kind: Kind) -> Key {
-    Key { name, default, about, kind }
+const fn key(
+    name: &'static str,
+    default: &'static str,
+    about: &'static str,
+    kind: ValueType,
+) -> SettingKey {
+    SettingKey { name, default, about, kind }
 }
 
-impl Key {
+impl SettingKey {
     /// Checks `text` and returns its normal form.
     ///
     /// # Errors
@@ -88,18 +93,18 @@ impl Key {
             other => other.to_string(),
         };
         match self.kind {
-            Kind::Path | Kind::Text if text.is_empty() => Err("it is empty".to_owned()),
-            Kind::Path | Kind::Text => Ok(text.to_owned()),
-            Kind::Flag => {
+            ValueType::Path | ValueType::Text if text.is_empty() => Err("it is empty".to_owned()),
+            ValueType::Path | ValueType::Text => Ok(text.to_owned()),
+            ValueType::Flag => {
                 flag(text).map(|on| on.to_string()).ok_or_else(|| "it is true or false".to_owned())
             }
-            Kind::Device | Kind::CpuLevel if text == "auto" => Ok(text.to_owned()),
-            Kind::Device => text.parse::<Device>().map(|_| text.to_owned()).map_err(refused),
-            Kind::Dtype => text.parse::<Dtype>().map(|_| text.to_owned()).map_err(refused),
-            Kind::Count => threads(text).map(|count| count.to_string()),
-            Kind::CpuLevel => level(text),
-            Kind::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
-            Kind::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),
+            ValueType::Device | ValueType::CpuLevel if text == "auto" => Ok(text.to_owned()),
+            ValueType::Device => text.parse::<Device>().map(|_| text.to_owned()).map_err(refused),
+            ValueType::Dtype => text.parse::<Dtype>().map(|_| text.to_owned()).map_err(refused),
+            ValueType::Count => threads(text).map(|count| count.to_string()),
+            ValueType::CpuLevel => level(text),
+            ValueType::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
+            ValueType::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),
         }
     }
 }

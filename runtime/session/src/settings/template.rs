@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use super::{
-    KEYS, Kind,
-    keys::{Key, variable},
+    KEYS, ValueType,
+    keys::{SettingKey, variable},
 };
 
 /// Returns all keys as comments, each with its default, its variable and an example.
 pub fn explained() -> String {
     let mut text = String::new();
     for key in &KEYS {
-        let Key { name, default, about, .. } = key;
+        let SettingKey { name, default, about, .. } = key;
         let (variable, example) = (variable(name), example(key));
         // Writing to a String cannot fail.
         let _ = write!(
@@ -22,11 +22,11 @@ pub fn explained() -> String {
     text
 }
 
-fn example(key: &Key) -> String {
+fn example(key: &SettingKey) -> String {
     match (key.kind, key.name) {
-        (Kind::Flag, _) => key.default.to_owned(),
-        (Kind::Count, _) => "4".to_owned(),
-        (Kind::Path, _) => "\"~/somewhere\"".to_owned(),
+        (ValueType::Flag, _) => key.default.to_owned(),
+        (ValueType::Count, _) => "4".to_owned(),
+        (ValueType::Path, _) => "\"~/somewhere\"".to_owned(),
         (_, "lm_model") => "\"lm-0.6b\"".to_owned(),
         _ => format!("\"{}\"", key.default),
     }

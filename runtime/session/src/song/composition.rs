@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acestep_engine::{Engine, Error, device::memory::MemoryNeed};
 use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
-    Plan, Request, Settings,
+    LmSettings, Plan, Request,
     lm::{
         compose::{Composing, LmMode},
         constrain::genres::GenreVocabulary,
@@ -24,7 +24,7 @@ pub struct Composition {
     /// True if it also writes audio codes, false for text only.
     pub writes_codes: bool,
     /// Settings of the language model.
-    pub settings: Settings,
+    pub settings: LmSettings,
     /// Genres that it may name; `None` means that it names none.
     genres: Option<Arc<GenreVocabulary>>,
     /// The language model; a caller may keep it for the next task.

@@ -83,7 +83,7 @@ impl Resources {
         }
         let bytes = networks.iter().map(Used::bytes);
         let mut weights_bytes: u64 = match residency {
-            Residency::WhileUsed | Residency::Last => bytes.max().unwrap_or_default(),
+            Residency::WhileUsed | Residency::LastUsed => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
         };
         let composer = composition.as_ref().map(|composition| &composition.folder);
@@ -137,7 +137,7 @@ pub fn headline(resolved: &Resolved) -> String {
         folder.name(),
         adapters::names(folder),
         setup.engine,
-        plan.heard_seconds(),
+        plan.output_seconds(),
         counted(plan.steps(), "step"),
         origin(resolved)
     )
@@ -174,11 +174,11 @@ pub fn lines(resolved: &Resolved, resources: &Resources) -> Vec<(&'static str, S
             "song",
             format!(
                 "{:.2} s: {} of 1/{} s ({} sampled), {} samples a channel at {} Hz",
-                plan.heard_seconds(),
+                plan.output_seconds(),
                 counted(plan.length.frames, "frame"),
                 plan.length.sample_rate as usize / plan.length.hop,
                 plan.length.padded_frames,
-                plan.heard_samples(),
+                plan.output_samples(),
                 plan.length.sample_rate,
             ),
         ),

@@ -9,7 +9,7 @@ use acestep_music::{ModelInfo, Plan, Request, inputs::Inputs, plan, request::sin
 use super::{
     Composition, ExtraOptions, Judge, Resolved, Setup, composition::is_absent, make, memory,
 };
-use crate::language::{self, Choice, Limits};
+use crate::language::{self, Choice, TokenLimits};
 
 /// A request, and the values beside it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Order<'a> {
     /// A folder of conditions, or a file of safetensors with them.
     pub conditioning: Option<&'a Path>,
     /// Limits of the language model.
-    pub limits: Limits,
+    pub limits: TokenLimits,
     /// Genres that the language model may name.
     pub genres: Option<Arc<acestep_music::lm::constrain::genres::GenreVocabulary>>,
     /// The configured language model.

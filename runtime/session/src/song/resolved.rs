@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acestep_engine::{Engine, Error, Notice, Residency, Tiling};
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_music::{
-    Composed, ModelInfo, Plan, Request, Settings,
+    Composed, LmSettings, ModelInfo, Plan, Request,
     inputs::Inputs,
     lm::{compose::Timing, metadata::Metadata},
 };
@@ -33,7 +33,7 @@ pub struct Resolved {
 }
 
 /// A language model that scores songs, with its settings.
-pub type Judge = (Arc<LanguageModelDir>, Settings);
+pub type Judge = (Arc<LanguageModelDir>, LmSettings);
 
 /// Decisions that the language model cannot change.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Resolved {
 
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
-    pub fn judge(&self) -> Option<(&Arc<LanguageModelDir>, &Settings)> {
+    pub fn judge(&self) -> Option<(&Arc<LanguageModelDir>, &LmSettings)> {
         let Setup { extras, composition, judge, .. } = &*self.setup;
         if !extras.judges || self.plan.source.codes.is_empty() {
             return None;

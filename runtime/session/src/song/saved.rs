@@ -6,7 +6,7 @@ use std::{
 };
 
 use acestep_engine::{audio::tags::Tags, error::counted};
-use acestep_import::{Format, acestep::MODELS, built_in};
+use acestep_import::{ModelFormat, acestep::MODELS, built_in};
 use acestep_music::Request;
 
 use super::{Resolved, adapters};
@@ -16,7 +16,8 @@ impl Resolved {
     pub fn to_request(&self) -> Request {
         let Self { setup, folder, request, plan, .. } = self;
         // Use a name that is the same everywhere; otherwise the path.
-        let is_same = matches!(folder.origin().format, Format::Released | Format::BuiltIn);
+        let is_same =
+            matches!(folder.origin().format, ModelFormat::Released | ModelFormat::BuiltIn);
         let model = match is_released(&setup.model) && is_same {
             true => setup.model.clone(),
             false => folder.path().display().to_string(),

@@ -17,7 +17,7 @@ use acestep_speech::{
 };
 
 use super::{reason::Reason, resident::Arriving};
-use crate::{SessionError, memory};
+use crate::memory;
 
 mod prepare;
 mod resident;
@@ -110,7 +110,7 @@ impl Speaker {
 
 /// The voices of a dialogue.
 #[derive(Debug, Clone, Copy)]
-pub enum Voices<'a> {
+pub enum DialogueVoices<'a> {
     /// Recordings of speaker 1 and, if there are two, of speaker 2; none for voices of the model.
     Recorded(&'a [Speaker]),
     /// Recordings, from the state after which the script begins, whatever it is.
@@ -121,11 +121,11 @@ pub enum Voices<'a> {
 
 /// A script to speak.
 #[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
+pub struct DialogueTask<'a> {
     /// The script, with its settings.
     pub request: &'a Request,
     /// The voices.
-    pub voices: Voices<'a>,
+    pub voices: DialogueVoices<'a>,
     /// The resampling of recordings.
     pub resampling: Resampling,
     /// Settings that change when sound comes.
@@ -135,18 +135,18 @@ pub struct Task<'a> {
 /// Checks a request, and refuses a model that does not fit into memory.
 ///
 /// # Errors
-/// The errors of [`check_request`]; [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
-pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
+/// The errors of [`check_request`]; [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+pub fn check(task: DialogueTask<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
     check_request(task.request)?;
     check_memory(model, engine, recorded(task, &streams(model)?))
 }
 
 /// Returns the seconds of the longest recording as [`speak_with`] encodes it; 0 if it encodes none.
-fn recorded(Task { request, voices, .. }: Task<'_>, streams: &Streams) -> f64 {
+fn recorded(DialogueTask { request, voices, .. }: DialogueTask<'_>, streams: &Streams) -> f64 {
     let (speakers, is_cut) = match voices {
-        Voices::Recorded(speakers) => (speakers, request.max_prefix_duration.is_some()),
-        Voices::Restored(speakers) => (speakers, true),
-        Voices::Kept(_) => return 0.0,
+        DialogueVoices::Recorded(speakers) => (speakers, request.max_prefix_duration.is_some()),
+        DialogueVoices::Restored(speakers) => (speakers, true),
+        DialogueVoices::Kept(_) => return 0.0,
     };
     match is_cut {
         true => longest(speakers).min(most_seconds(most_prefix(request, streams), streams)),
@@ -162,10 +162,7 @@ fn longest(speakers: &[Speaker]) -> f64 {
 /// Refuses a model that does not fit into memory, with the encoder of a recording of `recorded` seconds,
 /// unless these are 0.
 fn check_memory(model: &Dia2, engine: Engine, recorded: f64) -> Result<(), Error> {
-    let size = |network| match model.size(network) {
-        Ok(size) => Ok(size.parameters),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
+    let size = |network| model.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
     let pair = size(Dia2Network::Backbone)? + size(Dia2Network::Depformer)?;
     let decoder = size(Dia2Network::CodecDecoder)?;
     let mut needs = vec![
@@ -176,8 +173,7 @@ fn check_memory(model: &Dia2, engine: Engine, recorded: f64) -> Result<(), Error
         let encoder = size(Dia2Network::CodecEncoder)?;
         needs.push(needs::codec_encoder(model.codec_config(), encoder, recorded));
     }
-    memory::check(&needs, true, engine)
-        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+    memory::check_speech(&needs, engine)
 }
 
 /// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. `more` is text that
@@ -186,7 +182,7 @@ fn check_memory(model: &Dia2, engine: Engine, recorded: f64) -> Result<(), Error
 /// # Errors
 /// The errors of [`acestep_speech::dia2::Speaking`], of the recordings, of `more` and of `sink`; [`Error::NoDevice`].
 pub fn speak(
-    task: Task<'_>,
+    task: DialogueTask<'_>,
     more: Option<&mut dyn Arriving>,
     model: &Dia2,
     engine: Engine,
@@ -196,7 +192,7 @@ pub fn speak(
     // With a lifetime that all values of the run share.
     let more = more.map(|more| more as &mut dyn Arriving);
     on_engine!(engine,
-    for<'a>(task: Task<'a>, more: Option<&'a mut dyn Arriving>, model: &'a Dia2,
+    for<'a>(task: DialogueTask<'a>, more: Option<&'a mut dyn Arriving>, model: &'a Dia2,
             observe: &'a dyn Observe, sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
         -> Result<(Vec<Notice>, Dialogue), Error>,
     |place: B| {
@@ -210,18 +206,18 @@ pub fn speak(
 /// # Errors
 /// The errors of [`acestep_speech::dia2::Speaking`], of the recordings, of `more` and of `sink`.
 pub fn speak_with<B: Backend>(
-    task: Task<'_>,
+    task: DialogueTask<'_>,
     more: Option<&mut dyn Arriving>,
     model: &Dia2,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
-    let Task { request, voices, resampling, options } = task;
+    let DialogueTask { request, voices, resampling, options } = task;
     let text = Text { first: &request.script, more };
     let of = |speakers: &[Speaker]| encoded(speakers, resampling, networks, observe);
     let (plan, snapshot) = match voices {
-        Voices::Recorded(speakers) => {
+        DialogueVoices::Recorded(speakers) => {
             let recordings = match request.max_prefix_duration {
                 Some(_) => {
                     let streams = streams(model)?;
@@ -231,13 +227,13 @@ pub fn speak_with<B: Backend>(
             };
             (Plan::new(request, Speakers::Recorded(&recordings), 0, model)?, None)
         }
-        Voices::Restored(speakers) => {
+        DialogueVoices::Restored(speakers) => {
             let plan = Plan::new(request, Speakers::Kept, 0, model)?;
             let (rows, most) = (plan.guidance.rows(), most_prefix(request, &plan.streams));
             let recordings = of(&cut(speakers, most, &plan.streams))?;
             (plan, Some(Snapshot::within(most, &recordings, rows, networks, observe)?))
         }
-        Voices::Kept(kept) => {
+        DialogueVoices::Kept(kept) => {
             let plan = Plan::new(request, Speakers::Kept, 0, model)?;
             let snapshot = kept.snapshot(plan.guidance.rows(), networks, observe)?;
             (plan, Some(snapshot))

@@ -12,7 +12,7 @@ use crate::SessionError;
 
 /// A description of a kept voice.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KeptVoice {
+pub struct KeptVoiceInfo {
     /// Name of the model that made it.
     pub model: String,
     /// Language of its state, if the model has languages.
@@ -25,7 +25,7 @@ pub struct KeptVoice {
     pub frames: usize,
 }
 
-impl KeptVoice {
+impl KeptVoiceInfo {
     /// Describes the voice called `name`, whose file is at `path`, as an object.
     pub fn to_json(&self, name: &str, path: &Path) -> Value {
         json!({
@@ -55,9 +55,9 @@ impl KeptVoice {
 }
 
 impl VoiceFile for qwen3_tts::KeptVoice {
-    fn describe(&self) -> KeptVoice {
+    fn describe(&self) -> KeptVoiceInfo {
         let context = self.voice.context.as_ref();
-        KeptVoice {
+        KeptVoiceInfo {
             model: self.model.clone(),
             language: Some(self.language.clone()),
             seconds: self.seconds,
@@ -72,12 +72,12 @@ impl VoiceFile for qwen3_tts::KeptVoice {
 }
 
 impl VoiceFile for KeptSnapshot {
-    fn describe(&self) -> KeptVoice {
+    fn describe(&self) -> KeptVoiceInfo {
         let recordings = self.recordings();
         let words = |words: &[acestep_speech::Word]| {
             words.iter().map(|word| &*word.text).collect::<Vec<_>>().join(" ")
         };
-        KeptVoice {
+        KeptVoiceInfo {
             model: self.model().to_owned(),
             language: None,
             seconds: self.seconds(),
@@ -96,7 +96,7 @@ impl VoiceFile for KeptSnapshot {
 /// # Errors
 /// [`acestep_speech::SpeechError::NoSuchVoice`]; [`acestep_speech::SpeechError::BadVoice`];
 /// [`Error::File`].
-pub fn read_kept(voices: &Voices, name: &str) -> Result<KeptVoice, Error> {
+pub fn read_kept(voices: &Voices, name: &str) -> Result<KeptVoiceInfo, Error> {
     let path = voices.existing(name)?;
     Ok(match KeptSnapshot::is_at(&path) {
         true => KeptSnapshot::read(&path)?.describe(),

@@ -4,7 +4,7 @@ use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Magpie, MagpieNetwork};
 use acestep_model::{Backend, speech::magpie::Files as _};
 use acestep_speech::{
-    Made, Options,
+    Options, StreamItem,
     magpie::{MagpieError, Networks, Plan, Speaking, memory as needs},
 };
 
@@ -12,7 +12,7 @@ mod prepare;
 mod resident;
 
 use super::{Sink, of_line, reason::Reason};
-use crate::{SessionError, memory};
+use crate::memory;
 
 pub(super) use prepare::find;
 pub(super) use resident::Resident;
@@ -25,6 +25,7 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
         // A client of a server has no say in its dictionary, only in the language.
         MagpieError::Language { .. }
         | MagpieError::LanguageTool { .. }
+        | MagpieError::LanguageSettings { .. }
         | MagpieError::Dictionary { .. } => ("bad_value", field("language")),
         MagpieError::Analysis { .. } => ("bad_value", field("text")),
         MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
@@ -38,17 +39,14 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
 /// Refuses a model that does not fit into memory with these plans.
 ///
 /// # Errors
-/// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+/// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
 pub fn check_memory(
     plans: &[Plan],
     model: &Magpie,
     engine: Engine,
     options: Options,
 ) -> Result<(), Error> {
-    let size = |network| match model.size(network) {
-        Ok(size) => Ok(size.parameters),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
+    let size = |network| model.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
     let writers = [MagpieNetwork::Encoder, MagpieNetwork::Decoder, MagpieNetwork::LocalTransformer];
     let writers = writers.into_iter().map(size).sum::<Result<u64, _>>()?;
     let steps = plans.iter().map(|plan| plan.options.most_steps).max().unwrap_or(0);
@@ -58,8 +56,7 @@ pub fn check_memory(
         needs::decoder(model.config(), model.sizes(), writers, steps, widths),
         needs::codec_decoder(model.codec_config(), codec, frames),
     ];
-    memory::check(&needs, true, engine)
-        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+    memory::check_speech(&needs, engine)
 }
 
 /// Speaks plans one after the other, and returns their notices; with `lines` they name the text by its
@@ -102,8 +99,8 @@ pub fn speak_with<B: Backend>(
         let since = options.since.filter(|_| index == 0);
         for made in Speaking::begin(plan, networks, Options { since, ..options }, observe)? {
             match made? {
-                Made::Samples(samples) => sink.samples(index, &samples)?,
-                Made::Done(spoken) => sink.done(index, spoken)?,
+                StreamItem::Samples(samples) => sink.samples(index, &samples)?,
+                StreamItem::Done(spoken) => sink.done(index, spoken)?,
             }
         }
     }

@@ -9,14 +9,12 @@ use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
-    Made, Options, SpeechError,
-    qwen3_tts::{
-        Networks, Plan, Request, Speaking, Voice as InputVoice, check_request, memory as needs,
-    },
+    Options, SpeechError, StreamItem,
+    qwen3_tts::{Networks, Plan, Request, Speaking, Voice, check_request, memory as needs},
 };
 
 use super::{Sink, of_line};
-use crate::{SessionError, memory};
+use crate::memory;
 
 pub(super) use prepare::find_with;
 pub(super) use resident::Resident;
@@ -24,7 +22,7 @@ pub(super) use resident::Resident;
 pub use keep::{
     MOST_SECONDS, check_keep, check_recording, first_base, keep, keep_request, keep_with,
 };
-pub use voice::{Loaded, Voice, find};
+pub use voice::{Loaded, VoiceSource, find};
 
 /// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
 const AT_ONCE_ON_GPU: usize = 4;
@@ -46,22 +44,22 @@ fn check(request: &Request, has_voice: bool, model: &Qwen3Tts) -> Result<(), Err
 ///
 /// # Errors
 /// The errors of [`Plan::new`].
-pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<usize, Error> {
+pub fn positions(request: &Request, voice: &VoiceSource, model: &Qwen3Tts) -> Result<usize, Error> {
     check(request, voice.is_recording(), model)?;
     let heard = match voice {
-        Voice::Recording(audio, words) => {
-            Some(InputVoice::of_length(audio.seconds(), words.as_deref(), model))
+        VoiceSource::Recording(audio, words) => {
+            Some(Voice::of_length(audio.seconds(), words.as_deref(), model))
         }
-        Voice::Model | Voice::Kept(_) => voice.kept(),
+        VoiceSource::Model | VoiceSource::Kept(_) => voice.kept(),
     };
     Plan::new(request, heard, 0, model)?.most_positions(model)
 }
 
 /// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most
-/// `positions` prompt rows and frames, and the encoders of a recording: see [`Voice::recorded`].
+/// `positions` prompt rows and frames, and the encoders of a recording: see [`VoiceSource::recorded`].
 ///
 /// # Errors
-/// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+/// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
 pub fn check_memory(
     model: &Qwen3Tts,
     engine: Engine,
@@ -70,10 +68,7 @@ pub fn check_memory(
     recorded: Option<(f64, bool)>,
 ) -> Result<(), Error> {
     let (widths, rows) = (engine.widths(), options.batch_size);
-    let size = |network| match model.size(network) {
-        Ok(size) => Ok(size.parameters),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
+    let size = |network| model.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
     let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
     let codec = model.codec_config();
     let mut needs = vec![
@@ -90,17 +85,16 @@ pub fn check_memory(
             needs.push(needs::codec_encoder(&codec.encoder_config, encoder, seconds, widths));
         }
     }
-    memory::check(&needs, true, engine)
-        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+    memory::check_speech(&needs, engine)
 }
 
 /// Texts to speak with one voice.
 #[derive(Debug, Clone, Copy)]
-pub struct Speech<'a> {
+pub struct SpeechTask<'a> {
     /// The texts, with their settings.
     pub requests: &'a [Request],
     /// The voice.
-    pub voice: &'a Voice,
+    pub voice: &'a VoiceSource,
     /// Settings that do not change the sound.
     pub options: Options,
     /// True if notices name the text by its number.
@@ -112,14 +106,14 @@ pub struct Speech<'a> {
 /// # Errors
 /// The errors of [`Speaking`], of the voice and of `sink`; [`Error::NoDevice`].
 pub fn speak(
-    speech: Speech<'_>,
+    speech: SpeechTask<'_>,
     model: &Qwen3Tts,
     engine: Engine,
     observe: &dyn Observe,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Notice>, Error> {
     on_engine!(engine,
-    for<'a>(speech: Speech<'a>, model: &'a Qwen3Tts, observe: &'a dyn Observe,
+    for<'a>(speech: SpeechTask<'a>, model: &'a Qwen3Tts, observe: &'a dyn Observe,
             sink: &'a mut dyn Sink)
         -> Result<Vec<Notice>, Error>,
     |place: B| {
@@ -133,7 +127,7 @@ pub fn speak(
 /// # Errors
 /// The errors of [`Speaking`], of the voice and of `sink`.
 pub fn speak_with<B: Backend>(
-    speech: Speech<'_>,
+    speech: SpeechTask<'_>,
     model: &Qwen3Tts,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
@@ -143,19 +137,19 @@ pub fn speak_with<B: Backend>(
     speak_loaded(speech, &loaded, model, networks, observe, sink)
 }
 
-/// As [`speak_with`], with the voice of `speech` after [`Voice::load`] for these networks.
+/// As [`speak_with`], with the voice of `speech` after [`VoiceSource::load`] for these networks.
 ///
 /// # Errors
 /// The errors of [`Speaking`] and of `sink`.
 pub fn speak_loaded<B: Backend>(
-    speech: Speech<'_>,
+    speech: SpeechTask<'_>,
     loaded: &Loaded<B>,
     model: &Qwen3Tts,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Notice>, Error> {
-    let Speech { requests, voice: source, options, lines } = speech;
+    let SpeechTask { requests, voice: source, options, lines } = speech;
     let Loaded { voice, snapshot } = loaded;
     let plan = |request| Plan::new(request, voice.clone(), 0, model);
     let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
@@ -165,8 +159,8 @@ pub fn speak_loaded<B: Backend>(
     }
     for made in Speaking::begin(plans, snapshot.as_ref(), networks, options, observe)? {
         match made? {
-            (index, Made::Samples(samples)) => sink.samples(index, &samples)?,
-            (index, Made::Done(spoken)) => sink.done(index, spoken)?,
+            (index, StreamItem::Samples(samples)) => sink.samples(index, &samples)?,
+            (index, StreamItem::Done(spoken)) => sink.done(index, spoken)?,
         }
     }
     Ok(notices)

@@ -7,7 +7,7 @@ use acestep_model::{Backend, speech::dia2::BackboneState};
 
 use super::{
     networks::{Networks, Pair},
-    plan::{Plan, Voice},
+    plan::{Plan, VoiceKind},
     snapshot::Snapshot,
     stage,
     step::RunState,
@@ -23,7 +23,7 @@ pub(super) fn fresh<B: Backend>(
     let streams = &plan.streams;
     let rows = plan.guidance.rows();
     let mut entries = Vec::new();
-    if let Voice::Recorded(prefix) = &plan.voice {
+    if let VoiceKind::Recorded(prefix) = &plan.voice {
         entries.extend_from_slice(&prefix.entries);
     }
     entries.extend_from_slice(&plan.entries);
@@ -33,7 +33,7 @@ pub(super) fn fresh<B: Backend>(
     networks.catch(stage::VOICE, || {
         let empty = pair.state(rows, streams.most_steps + 1);
         let mut state = RunState::fresh(empty, rows, grid.clone(), machine.clone(), streams);
-        if let Voice::Recorded(prefix) = &plan.voice {
+        if let VoiceKind::Recorded(prefix) = &plan.voice {
             let total = prefix.frames.len();
             let step = |done| {
                 observe.event(Event::Advanced { stage: stage::VOICE, done, total });

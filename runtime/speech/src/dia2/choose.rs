@@ -8,7 +8,7 @@
 //!
 //! Source: nari-labs/dia2 at 8687268, `runtime/guidance.py` and `runtime/sampler.py`.
 
-use acestep_engine::sampling::{Draws, ScoreError, Scores, Tokens, guide, keep_top_k, softmax};
+use acestep_engine::sampling::{Draws, ScoreError, Scores, TokenMap, guide, keep_top_k, softmax};
 
 /// Lowest temperature of a draw.
 const LEAST_TEMPERATURE: f32 = 1e-6;
@@ -48,7 +48,7 @@ impl Guidance {
                 Some(at) => return Err(ScoreError::Infinite { token: at as u32 }),
             }
         }
-        let mut rows = rows.into_iter().map(|logits| Scores { logits, tokens: Tokens::All });
+        let mut rows = rows.into_iter().map(|logits| Scores { logits, tokens: TokenMap::All });
         let conditional = rows.next().expect("at least one row");
         let Some(unconditional) = rows.next() else { return Ok(conditional.logits) };
         let mut guided = conditional.clone();
@@ -98,14 +98,14 @@ impl<I: Iterator<Item = f32>> Drawing for Uniforms<I> {
 
 /// Settings of one draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
+pub struct DrawSettings {
     /// Divisor of the logits; 0 for the likeliest id.
     pub temperature: f32,
     /// Number of likeliest ids to draw from; 0 for all.
     pub top_k: usize,
 }
 
-impl Sampling {
+impl DrawSettings {
     /// Returns one id.
     pub fn choose(&self, logits: &[f32], drawing: &mut dyn Drawing) -> u32 {
         if self.temperature <= 0.0 {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn without_temperature_the_first_of_the_largest_is_chosen_and_nothing_is_drawn() {
         let mut drawing = Uniforms(std::iter::empty());
-        let sampling = Sampling { temperature: 0.0, top_k: 1 };
+        let sampling = DrawSettings { temperature: 0.0, top_k: 1 };
         assert_eq!(sampling.choose(&[1.0, 3.0, 3.0, f32::NEG_INFINITY], &mut drawing), 1);
         assert_eq!(sampling.choose(&[f32::NEG_INFINITY, f32::MIN, f32::MIN], &mut drawing), 1);
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_seed_repeats_and_stays_among_the_likeliest() {
         let logits: Vec<f32> = (0..40).map(|id| (id * 7 % 40) as f32 / 4.0).collect();
-        let sampling = Sampling { temperature: 1.0, top_k: 4 };
+        let sampling = DrawSettings { temperature: 1.0, top_k: 4 };
         let picks = |seed| -> Vec<u32> {
             let mut draws = Draws::new(seed, 1);
             (0..60).map(|_| sampling.choose(&logits, &mut draws)).collect()

@@ -5,7 +5,7 @@ use acestep_engine::Notice;
 use crate::spoken::{self, Spoken};
 
 /// A result of a run.
-pub type Made = spoken::Made<Dialogue>;
+pub type StreamItem = spoken::StreamItem<Dialogue>;
 
 /// The result of a run.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use super::{
     networks::{BACKBONE, CODEC_DECODER, FRAME_RATE, Networks, streams},
     plan::check_codes,
     prefix::Recording,
-    snapshot::{Said, Snapshot, SnapshotData},
+    snapshot::{Snapshot, SnapshotData, SnapshotHeader},
 };
 use crate::{
     error::SpeechError,
@@ -81,7 +81,7 @@ impl MadeBy {
 struct Metadata {
     recordings: Vec<Recording>,
     made_by: MadeBy,
-    said: Said,
+    said: SnapshotHeader,
 }
 
 impl KeptSnapshot {

@@ -18,7 +18,7 @@ pub(super) const NEW_WORD: u32 = 1;
 
 /// A word and the step at which it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct WordStart {
     /// The word as it is written.
     pub text: String,
     /// The step.
@@ -27,7 +27,7 @@ pub struct Spoken {
 
 /// The text of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text {
+pub struct StepText {
     /// The id of the main stream.
     pub main: u32,
     /// The id of the second stream.
@@ -38,7 +38,7 @@ pub struct Text {
 
 /// The machine of one utterance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct StateMachine {
     pad: u32,
     new_word: u32,
     /// Number of the word that the second stream spells, counted from the next one; 0 for none.
@@ -49,11 +49,11 @@ pub struct Machine {
     budget: usize,
     forced: usize,
     end_step: Option<usize>,
-    transcript: Vec<Spoken>,
+    transcript: Vec<WordStart>,
     breaks: Vec<Range<usize>>,
 }
 
-impl Machine {
+impl StateMachine {
     /// A machine for `entries`, which begins after `initial_padding` steps. `ahead` is
     /// `second_stream_ahead`.
     pub fn new(entries: Vec<Entry>, initial_padding: usize, ahead: usize, ids: &Ids) -> Self {
@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// The words that were begun.
-    pub fn transcript(&self) -> &[Spoken] {
+    pub fn transcript(&self) -> &[WordStart] {
         &self.transcript
     }
 
@@ -115,7 +115,7 @@ impl Machine {
 
     /// Returns the text of `step`. `action` is the network's, 0 or 1, or the id of new word or
     /// pad. `is_forced` steps follow the action alone: those of a recording.
-    pub fn step(&mut self, step: usize, action: u32, is_forced: bool) -> Text {
+    pub fn step(&mut self, step: usize, action: u32, is_forced: bool) -> StepText {
         let mut is_new = action == NEW_WORD || action == self.new_word;
         if !self.pending.is_empty() {
             is_new = false;
@@ -152,7 +152,7 @@ impl Machine {
             (_, true) => [self.pending.pop_front().unwrap_or(self.pad), self.new_word],
             (_, false) => [main, self.lookahead.pop_front().unwrap_or(self.pad)],
         };
-        Text { main, second, takes_entry }
+        StepText { main, second, takes_entry }
     }
 
     /// Begins an entry. Returns true if it is a word.
@@ -168,7 +168,7 @@ impl Machine {
                 self.lookahead.extend(&word.tokens);
             }
         }
-        self.transcript.push(Spoken { text: entry.text, step });
+        self.transcript.push(WordStart { text: entry.text, step });
         self.pending.extend(entry.tokens);
         self.budget = MOST_PADDING;
         true
@@ -180,7 +180,7 @@ mod tests {
     use super::{super::testing, *};
 
     /// The columns of a trace after the action.
-    fn row(machine: &mut Machine, step: usize, action: u32, is_forced: bool) -> [i64; 8] {
+    fn row(machine: &mut StateMachine, step: usize, action: u32, is_forced: bool) -> [i64; 8] {
         let text = machine.step(step, action, is_forced);
         let count = |count: usize| count as i64;
         [
@@ -209,7 +209,7 @@ mod tests {
             let padding = case["initial_padding"].as_u64().unwrap_or(2) as usize;
             let entries_ = testing::entries(&golden["entries"][entries]);
             let mut machine =
-                Machine::new(entries_, padding, number(&case["ahead"]), &testing::IDS);
+                StateMachine::new(entries_, padding, number(&case["ahead"]), &testing::IDS);
             for (step, expected) in case["trace"].as_array().expect("a trace").iter().enumerate() {
                 let expected: Vec<i64> =
                     expected.as_array().expect("a row").iter().filter_map(|v| v.as_i64()).collect();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn added_entries_open_the_end_again() {
         let word = |text: &str| Entry { tokens: vec![50], text: text.into(), padding: 1 };
-        let mut machine = Machine::new(vec![word("one")], 0, 0, &testing::IDS);
+        let mut machine = StateMachine::new(vec![word("one")], 0, 0, &testing::IDS);
         (0..20).for_each(|step| {
             let _ = machine.step(step, 1, false);
         });
@@ -247,7 +247,7 @@ mod tests {
         machine.append([word("two")]);
         assert_eq!((machine.end_step(), machine.left()), (None, 1));
         assert!(machine.step(20, 1, false).takes_entry);
-        assert_eq!(machine.transcript()[1], Spoken { text: "two".into(), step: 20 });
+        assert_eq!(machine.transcript()[1], WordStart { text: "two".into(), step: 20 });
     }
 
     /// With two words ahead: a word of three tokens, then one of a single token, a break, and no more.
@@ -258,7 +258,7 @@ mod tests {
             text: "x".repeat(tokens),
             padding,
         };
-        let mut machine = Machine::new(vec![entry(3, 3)], 1, 2, &testing::IDS);
+        let mut machine = StateMachine::new(vec![entry(3, 3)], 1, 2, &testing::IDS);
         assert!(!machine.wants_entries(), "the first step is padding");
         let _ = machine.step(0, 1, false);
         assert!(machine.wants_entries(), "one word of three");
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_steps_of_a_break_are_known() {
         let gap = Entry { tokens: Vec::new(), text: String::new(), padding: 3 };
-        let mut machine = Machine::new(vec![gap], 2, 2, &testing::IDS);
+        let mut machine = StateMachine::new(vec![gap], 2, 2, &testing::IDS);
         (0..8).for_each(|step| {
             let _ = machine.step(step, 1, false);
         });

@@ -2,12 +2,9 @@
 
 use std::rc::Rc;
 
-use acestep_engine::{
-    Error,
-    networks::{Network, WeightTypes},
-};
+use acestep_engine::Error;
 use acestep_model::{
-    Backend, CheckpointError, Place,
+    Backend, Place,
     kernel::Precision,
     speech::{
         dia2::{Backbone, BackboneState, Checkpoint, Depformer, DepformerState, Files},
@@ -23,20 +20,19 @@ use super::{
     step::{Read, StepNetworks},
     streams::Streams,
 };
-use crate::networks::{self, Unchanged, rows_of};
+use crate::networks::{family_networks, rows_of};
 
-/// Steps of text and codes.
-pub const BACKBONE: Network =
-    Network { name: "the backbone", stage: stage::SPEECH, types: WeightTypes::All };
-/// The codes of a step.
-pub const DEPFORMER: Network =
-    Network { name: "the depformer", stage: stage::SPEECH, types: WeightTypes::All };
-/// Codes to samples.
-pub const CODEC_DECODER: Network =
-    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, types: WeightTypes::F32 };
-/// A recording to codes.
-pub const CODEC_ENCODER: Network =
-    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, types: WeightTypes::F32 };
+family_networks! {
+    /// Steps of text and codes.
+    BACKBONE = "the backbone", SPEECH, All => backbone: Backbone<B>;
+    /// The codes of a step.
+    DEPFORMER = "the depformer", SPEECH, All => depformer: Depformer<B>;
+    /// Codes to samples.
+    CODEC_DECODER = "the codec decoder", CODEC_DECODER, F32
+        => codec_decoder: mimi::Decoder<B>, beside BACKBONE;
+    /// A recording to codes.
+    CODEC_ENCODER = "the codec encoder", CODEC_ENCODER, F32 => codec_encoder: mimi::Encoder<B>;
+}
 
 /// Frames per second of the codec.
 pub(super) const FRAME_RATE: f64 = 12.5;
@@ -77,43 +73,15 @@ pub fn reader<'a>(streams: &Streams, model: &'a dyn Files) -> Result<Reader<'a>,
     Ok(Reader { tokenizer, ids: streams.ids, frame_rate: streams.frame_rate })
 }
 
-/// The networks of a checkpoint.
-pub type Networks<'a, B> = networks::Networks<'a, B, dyn Checkpoint<B> + 'a>;
-
-impl<B: Backend> Unchanged for dyn Checkpoint<B> + '_ {
-    fn unchanged(&self) -> Result<(), CheckpointError> {
-        Files::unchanged(self)
-    }
-}
-
 impl<B: Backend> Networks<'_, B> {
     /// Returns backbone and depformer.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn pair(&self) -> Result<Pair<B>, Error> {
-        let backbone = self.read(BACKBONE, |files, place| files.backbone(place))?;
-        let depformer = self.read(DEPFORMER, |files, place| files.depformer(place))?;
+        let (backbone, depformer) = (self.backbone()?, self.depformer()?);
         let places = [self.place(BACKBONE), self.place(DEPFORMER)];
         Ok(Pair { backbone, depformer, places })
-    }
-
-    /// Returns the decoder of the codec. It computes in f32, with a precision that depends on the type of the
-    /// backbone.
-    ///
-    /// # Errors
-    /// [`Error::Checkpoint`].
-    pub fn codec_decoder(&self) -> Result<Rc<mimi::Decoder<B>>, Error> {
-        let precision = Precision::beside(self.place(BACKBONE).dtype);
-        self.read(CODEC_DECODER, |files, place| files.codec_decoder(place, precision))
-    }
-
-    /// Returns the encoder of the codec.
-    ///
-    /// # Errors
-    /// [`Error::Checkpoint`].
-    pub fn codec_encoder(&self) -> Result<Rc<mimi::Encoder<B>>, Error> {
-        self.read(CODEC_ENCODER, |files, place| files.codec_encoder(place))
     }
 }
 

@@ -4,7 +4,7 @@ use acestep_engine::{Error, Notice, check, error::counted};
 use acestep_model::speech::dia2::Files;
 
 use super::{
-    choose::{Guidance, Sampling},
+    choose::{DrawSettings, Guidance},
     error::Dia2Error,
     networks::{reader, streams},
     prefix::{Prefix, Recording},
@@ -25,7 +25,7 @@ const PADDING: usize = 2;
 
 /// The beginning of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Voice {
+pub enum VoiceKind {
     /// Voices that the model makes up.
     Own,
     /// Recordings of the speakers, which the script continues.
@@ -42,13 +42,13 @@ pub struct Plan {
     /// The script in words and breaks.
     pub entries: Vec<Entry>,
     /// The beginning of the run.
-    pub voice: Voice,
+    pub voice: VoiceKind,
     /// The guidance.
     pub guidance: Guidance,
     /// The draw of actions of the text.
-    pub text: Sampling,
+    pub text: DrawSettings,
     /// The draw of codes.
-    pub audio: Sampling,
+    pub audio: DrawSettings,
     /// Frames before the first word.
     pub initial_padding: usize,
     /// True if the recordings are heard too.
@@ -93,7 +93,7 @@ impl Plan {
         let entries = reader.script(&script)?;
         let mut notices = Vec::new();
         let voice = match speakers {
-            Speakers::Recorded([]) => Voice::Own,
+            Speakers::Recorded([]) => VoiceKind::Own,
             Speakers::Recorded(recordings) => {
                 let most = streams.most_steps.saturating_sub(1);
                 let prefix = match request.most_prefix(&streams) {
@@ -102,15 +102,15 @@ impl Plan {
                 };
                 check_codes(&prefix.frames, &streams)?;
                 notices.extend(prefix.notices("are spoken"));
-                Voice::Recorded(prefix)
+                VoiceKind::Recorded(prefix)
             }
             Speakers::Kept if request.include_prefix == Some(true) => {
                 let why = "a snapshot has no sound for `include_prefix`: pass the recordings";
                 return Err(Error::Conflict(why.to_owned()));
             }
-            Speakers::Kept => Voice::Kept,
+            Speakers::Kept => VoiceKind::Kept,
         };
-        let padding = if voice == Voice::Kept { 0 } else { PADDING };
+        let padding = if voice == VoiceKind::Kept { 0 } else { PADDING };
         let early = early_frames(request, &voice, &streams);
         if request.early == Some(true) {
             notices.push(Notice(match early {
@@ -139,11 +139,11 @@ impl Plan {
 }
 
 /// Number of frames that are decoded before their last codebooks are known.
-fn early_frames(request: &Request, voice: &Voice, streams: &Streams) -> usize {
+fn early_frames(request: &Request, voice: &VoiceKind, streams: &Streams) -> usize {
     // Recordings that are heard are known from the beginning. Without a second stream that is ahead, the
     // first word that is heard is known only when it is spoken.
     let is_known =
-        *voice == Voice::Kept || (streams.ahead > 0 && request.include_prefix != Some(true));
+        *voice == VoiceKind::Kept || (streams.ahead > 0 && request.include_prefix != Some(true));
     if request.early == Some(true) && is_known { streams.early_frames() } else { 0 }
 }
 
@@ -164,8 +164,8 @@ pub fn check_request(request: &Request) -> Result<(), Error> {
 /// A request's settings.
 struct Rules {
     guidance: Guidance,
-    text: Sampling,
-    audio: Sampling,
+    text: DrawSettings,
+    audio: DrawSettings,
 }
 
 impl Rules {
@@ -213,14 +213,14 @@ struct Own {
 }
 
 impl Own {
-    fn sampling(&self, request: &Request) -> Result<Sampling, Error> {
+    fn sampling(&self, request: &Request) -> Result<DrawSettings, Error> {
         let (field, temperature) = match (self.temperature, request.temperature) {
             (None, Some(of_both)) => ("temperature", of_both),
             (own, _) => (self.field, own.unwrap_or(self.usual)),
         };
         check::real(field, temperature.into(), 0.0, 100.0)?;
         let top_k = self.top_k.or(request.top_k).unwrap_or(50) as usize;
-        Ok(Sampling { temperature, top_k })
+        Ok(DrawSettings { temperature, top_k })
     }
 }
 
@@ -233,8 +233,8 @@ mod tests {
     fn fields_that_are_open_have_the_values_of_the_reference() {
         let rules = Rules::of(&Request::default()).expect("all open");
         assert_eq!(rules.guidance, Guidance { scale: 2.0, filter_k: 50 });
-        assert_eq!(rules.text, Sampling { temperature: 0.6, top_k: 50 });
-        assert_eq!(rules.audio, Sampling { temperature: 0.8, top_k: 50 });
+        assert_eq!(rules.text, DrawSettings { temperature: 0.6, top_k: 50 });
+        assert_eq!(rules.audio, DrawSettings { temperature: 0.8, top_k: 50 });
     }
 
     #[test]
@@ -247,8 +247,8 @@ mod tests {
             ..Request::default()
         };
         let rules = Rules::of(&request).expect("in range");
-        assert_eq!(rules.text, Sampling { temperature: 0.0, top_k: 0 });
-        assert_eq!(rules.audio, Sampling { temperature: 0.7, top_k: 5 });
+        assert_eq!(rules.text, DrawSettings { temperature: 0.0, top_k: 0 });
+        assert_eq!(rules.audio, DrawSettings { temperature: 0.7, top_k: 5 });
     }
 
     #[test]

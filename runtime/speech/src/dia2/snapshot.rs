@@ -18,7 +18,7 @@ use super::{
     networks::{BACKBONE, CODEC_DECODER, Networks, Pair, reader, streams},
     plan::Plan,
     prefix::{MOST_PREFIX, Prefix, Recording},
-    sound::Decoding,
+    sound::StreamingDecoder,
     stage,
     step::{REST, RunState},
     streams::Streams,
@@ -33,7 +33,7 @@ pub struct Snapshot<B: Backend> {
     pub(super) known: usize,
     /// Frames that the codec has decoded.
     pub(super) decoded: usize,
-    pub(super) decoding: Decoding<B>,
+    pub(super) decoding: StreamingDecoder<B>,
 }
 
 impl<B: Backend> Snapshot<B> {
@@ -86,7 +86,7 @@ impl<B: Backend> Snapshot<B> {
                 state.rest(&streams, &pair)?;
             }
             state.machine = streams.machine(Vec::new(), 0);
-            let mut decoding = Decoding::begin(networks)?;
+            let mut decoding = StreamingDecoder::begin(networks)?;
             let frames = state.frames();
             let fixed: Vec<_> = (0..frames).filter_map(|frame| state.grid.frame(frame)).collect();
             decoding.decode(&fixed)?;
@@ -131,7 +131,7 @@ impl<B: Backend> Snapshot<B> {
         let rows = if state.step > 0 { state.rows } else { 0 };
         let rows = (0..rows).flat_map(|row| state.networks.row(row));
         SnapshotData {
-            said: Said {
+            said: SnapshotHeader {
                 rows: state.rows,
                 known: *known,
                 decoded: *decoded,
@@ -178,7 +178,7 @@ impl<B: Backend> Snapshot<B> {
             let pairs = values.chunks(2).map(|pair| [tensor(&pair[0]), tensor(&pair[1])]);
             state.set_row(row, pairs.collect());
         }
-        let decoding = Decoding::from_data(codec.clone(), networks)?
+        let decoding = StreamingDecoder::from_data(codec.clone(), networks)?
             .map_err(|_| foreign("its codec is another one"))?;
         let state = RunState {
             networks: state,
@@ -215,7 +215,7 @@ fn most_frames(most: usize, streams: &Streams) -> usize {
 
 /// The numbers of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct SnapshotHeader {
     pub(super) rows: usize,
     known: usize,
     decoded: usize,
@@ -224,7 +224,7 @@ pub(super) struct Said {
     grid: Grid,
 }
 
-impl Said {
+impl SnapshotHeader {
     /// True if the numbers can be of a model with these streams.
     fn fits(&self, streams: &Streams) -> bool {
         let Self { rows, known, decoded, step, tokens, grid } = self;
@@ -241,7 +241,7 @@ impl Said {
 /// A snapshot on the host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SnapshotData {
-    pub(super) said: Said,
+    pub(super) said: SnapshotHeader,
     pub(super) keys_values: Vec<TensorData>,
     /// Empty if the codec has decoded nothing.
     pub(super) codec: Vec<TensorData>,

@@ -24,7 +24,7 @@ pub const SAMPLE_RATE: u32 = 24_000;
 ///
 /// A clone continues the same sound a second time.
 #[derive(Debug, Clone)]
-pub struct Decoding<B: Backend> {
+pub struct StreamingDecoder<B: Backend> {
     decoder: Rc<Decoder<B>>,
     state: DecoderState<B>,
     device: B::Device,
@@ -32,7 +32,7 @@ pub struct Decoding<B: Backend> {
     has_begun: bool,
 }
 
-impl<B: Backend> Decoding<B> {
+impl<B: Backend> StreamingDecoder<B> {
     /// Begins a sound.
     ///
     /// # Errors

@@ -6,16 +6,16 @@ use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Dr
 use acestep_model::Backend;
 
 use super::{
+    audible::{AudibleFrames, Beginning},
     begin::{fresh, of_snapshot},
     choose::Drawing,
-    dialogue::{Dialogue, Made},
-    heard::{AudibleFrames, Beginning},
+    dialogue::{Dialogue, StreamItem},
     networks::{Networks, Pair},
-    plan::{Plan, Voice},
+    plan::{Plan, VoiceKind},
     run::{self, Run},
     script::Entry,
     snapshot::Snapshot,
-    sound::{Decoding, SAMPLE_RATE},
+    sound::{SAMPLE_RATE, StreamingDecoder},
     stage,
     step::Chooser,
     times::times,
@@ -53,7 +53,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     heard: AudibleFrames,
     /// Words of recordings at the beginning of the transcript that are not heard.
     silent_words: usize,
-    decoding: Decoding<B>,
+    decoding: StreamingDecoder<B>,
     guard: Guard,
     /// The next frame of the run.
     next: usize,
@@ -69,7 +69,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     frames: Vec<Vec<u32>>,
     samples: Vec<f32>,
     keeps_samples: bool,
-    made: VecDeque<Made>,
+    items: VecDeque<StreamItem>,
     start: Instant,
     times: Times,
     is_over: bool,
@@ -115,8 +115,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         check(observe)?;
         let Plan { guidance, text, audio, .. } = plan;
         let snapshot = match (&plan.voice, snapshot) {
-            (Voice::Kept, Some(snapshot)) if snapshot.serves(&plan) => Some(snapshot),
-            (Voice::Own | Voice::Recorded(_), None) => None,
+            (VoiceKind::Kept, Some(snapshot)) if snapshot.serves(&plan) => Some(snapshot),
+            (VoiceKind::Own | VoiceKind::Recorded(_), None) => None,
             _ => return Err(Error::Conflict("the snapshot is not that of the plan".to_owned())),
         };
         observe.event(Event::Loading(stage::SPEECH));
@@ -128,23 +128,25 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let first = state.step;
         let beginning = match &plan.voice {
             // The codec reads what was before, so that the sound goes on from it.
-            Voice::Kept => Beginning::At(0),
+            VoiceKind::Kept => Beginning::At(0),
             _ if plan.include_prefix => Beginning::At(0),
             _ if plan.streams.ahead > 0 => Beginning::At(first),
             _ => Beginning::Word { less: plan.initial_padding, otherwise: first },
         };
         let (decoding, next) = match snapshot {
             Some(snapshot) => (snapshot.decoding.clone(), snapshot.decoded),
-            None => (networks.catch(stage::CODEC_DECODER, || Decoding::begin(networks))?, 0),
+            None => {
+                (networks.catch(stage::CODEC_DECODER, || StreamingDecoder::begin(networks))?, 0)
+            }
         };
         let (recorded, from) = match &plan.voice {
-            Voice::Own => (0, 0),
-            Voice::Recorded(prefix) => (prefix.frames.len(), prefix.frames.len()),
-            Voice::Kept => (known, first),
+            VoiceKind::Own => (0, 0),
+            VoiceKind::Recorded(prefix) => (prefix.frames.len(), prefix.frames.len()),
+            VoiceKind::Kept => (known, first),
         };
         let early = from..from + plan.early;
         let silent_words = match &plan.voice {
-            Voice::Recorded(prefix) if !plan.include_prefix => {
+            VoiceKind::Recorded(prefix) if !plan.include_prefix => {
                 prefix.entries.iter().filter(|entry| !entry.is_break()).count()
             }
             _ => 0,
@@ -168,7 +170,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             frames: Vec::new(),
             samples: Vec::new(),
             keeps_samples: true,
-            made: VecDeque::new(),
+            items: VecDeque::new(),
             start,
             times: Times { prompt: start.elapsed(), ..Times::default() },
             is_over: false,
@@ -202,14 +204,14 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.run.append(entries);
     }
 
-    /// True if the next step may depend on entries that are not there: see [`super::Machine::wants_entries`].
+    /// True if the next step may depend on entries that are not there: see [`super::StateMachine::wants_entries`].
     pub fn wants_entries(&self) -> bool {
         self.run.ending().is_none() && self.run.state().machine.wants_entries()
     }
 
     /// Takes the next result of the steps so far.
-    pub fn made(&mut self) -> Option<Made> {
-        self.made.pop_front()
+    pub fn take_item(&mut self) -> Option<StreamItem> {
+        self.items.pop_front()
     }
 
     /// Takes one step; nothing after the end.
@@ -294,7 +296,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             if self.keeps_samples {
                 self.samples.extend_from_slice(&sound);
             }
-            self.made.push_back(Made::Samples(sound));
+            self.items.push_back(StreamItem::Samples(sound));
         }
         Ok(fault.map(|(_, fault)| fault))
     }
@@ -312,8 +314,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn is_watched(&self, index: usize) -> bool {
         let frame = self.first() + self.frames.len() + index;
         let recorded = match &self.plan.voice {
-            Voice::Recorded(prefix) => prefix.frames.len(),
-            Voice::Own | Voice::Kept => 0,
+            VoiceKind::Recorded(prefix) => prefix.frames.len(),
+            VoiceKind::Own | VoiceKind::Kept => 0,
         };
         let first_word = self.run.start() + self.plan.initial_padding;
         frame >= recorded.max(first_word) && !self.run.state().machine.is_break(frame)
@@ -337,8 +339,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     /// The step of the first frame that is heard.
     fn first(&self) -> usize {
         match self.plan.voice {
-            Voice::Kept => self.run.start(),
-            Voice::Own | Voice::Recorded(_) => self.heard.first().unwrap_or_default(),
+            VoiceKind::Kept => self.run.start(),
+            VoiceKind::Own | VoiceKind::Recorded(_) => self.heard.first().unwrap_or_default(),
         }
     }
 
@@ -378,7 +380,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
         let (segments, times) = (vec![segment], self.times);
         let spoken = Spoken { audio, frames, words, segments, unspoken: 0, times };
-        self.made.push_back(Made::Done(Dialogue { spoken, left }));
+        self.items.push_back(StreamItem::Done(Dialogue { spoken, left }));
     }
 
     fn advanced(&self) {
@@ -390,15 +392,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
 }
 
 impl<B: Backend> Iterator for Speaking<'_, '_, B> {
-    type Item = Result<Made, Error>;
+    type Item = Result<StreamItem, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.made.is_empty() && !self.is_over {
+        while self.items.is_empty() && !self.is_over {
             if let Err(error) = self.advance() {
                 return Some(Err(error));
             }
         }
-        self.made().map(Ok)
+        self.take_item().map(Ok)
     }
 }
 

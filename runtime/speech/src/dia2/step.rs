@@ -5,10 +5,10 @@
 use acestep_engine::{Error, sampling::ScoreError};
 
 use super::{
-    choose::{Drawing, Guidance, Sampling, ban},
+    choose::{DrawSettings, Drawing, Guidance, ban},
     error::Dia2Error,
     grid::Grid,
-    machine::{Machine, NEW_WORD, Text},
+    machine::{NEW_WORD, StateMachine, StepText},
     prefix::Prefix,
     streams::Streams,
 };
@@ -71,9 +71,9 @@ pub struct Chooser {
     /// The guidance.
     pub guidance: Guidance,
     /// The draw of actions.
-    pub text: Sampling,
+    pub text: DrawSettings,
     /// The draw of codes.
-    pub audio: Sampling,
+    pub audio: DrawSettings,
     /// The source of draws.
     pub drawing: Box<dyn Drawing>,
 }
@@ -112,7 +112,7 @@ pub struct RunState<S> {
     /// The text of the next step, and the codes of the last one: the conditional row.
     pub tokens: Vec<u32>,
     /// The rest of the script.
-    pub machine: Machine,
+    pub machine: StateMachine,
     /// The next step.
     pub step: usize,
 }
@@ -125,7 +125,7 @@ pub struct Step {
     /// The action that the network chose.
     pub action: u32,
     /// The text that the machine gave.
-    pub text: Text,
+    pub text: StepText,
 }
 
 impl<S: Clone> RunState<S> {
@@ -134,7 +134,7 @@ impl<S: Clone> RunState<S> {
         networks: S,
         rows: usize,
         grid: Grid,
-        machine: Machine,
+        machine: StateMachine,
         streams: &Streams,
     ) -> Self {
         Self { networks, rows, grid, tokens: streams.first_tokens(), machine, step: 0 }
@@ -160,7 +160,7 @@ impl<S: Clone> RunState<S> {
             self.tokens[2..].copy_from_slice(&codes);
             networks.step(&self.all_rows(streams), step, &mut self.networks)?;
             let action = if prefix.steps.contains(&step) { NEW_WORD } else { 0 };
-            let Text { main, second, .. } = self.machine.step(step, action, true);
+            let StepText { main, second, .. } = self.machine.step(step, action, true);
             self.tokens[..2].copy_from_slice(&[main, second]);
         }
         self.step = prefix.frames.len().saturating_sub(1);

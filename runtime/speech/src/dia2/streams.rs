@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{grid::Grid, ids::Ids, machine::Machine, script::Entry};
+use super::{grid::Grid, ids::Ids, machine::StateMachine, script::Entry};
 
 /// Steps after the last word: its last frames, and six frames of rest.
 const TAIL: usize = 6;
@@ -56,8 +56,8 @@ impl Streams {
     }
 
     /// A machine for `entries`.
-    pub fn machine(&self, entries: Vec<Entry>, initial_padding: usize) -> Machine {
-        Machine::new(entries, initial_padding, self.ahead, &self.ids)
+    pub fn machine(&self, entries: Vec<Entry>, initial_padding: usize) -> StateMachine {
+        StateMachine::new(entries, initial_padding, self.ahead, &self.ids)
     }
 
     /// An empty grid. `unwritten` is the code of columns that are never written.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     ids::Ids,
-    machine::Spoken,
+    machine::WordStart,
     script::{Entry, Reader},
 };
 
@@ -50,9 +50,9 @@ pub(super) fn entries(value: &Value) -> Vec<Entry> {
 }
 
 /// Reads a word of a transcript.
-pub(super) fn spoken(value: &Value) -> Spoken {
+pub(super) fn spoken(value: &Value) -> WordStart {
     let text = value[0].as_str().expect("a word").to_owned();
-    Spoken { text, step: value[1].as_u64().expect("a step") as usize }
+    WordStart { text, step: value[1].as_u64().expect("a step") as usize }
 }
 
 /// The tokenizer of the goldens' checkpoints.

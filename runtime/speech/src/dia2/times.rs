@@ -1,18 +1,18 @@
 //! The times of the spoken words.
 
-use super::machine::Spoken;
+use super::machine::WordStart;
 use crate::spoken::Word;
 
 /// Returns the words of a transcript with their times in the sound, which begins at step `first` and
 /// is `frames` long. Words before it are left out; a word ends where the next one begins.
 ///
 /// A frame says what its step asked for, so the delays of the codebooks do not count.
-pub fn times(transcript: &[Spoken], first: usize, frames: usize, frame_rate: f64) -> Vec<Word> {
-    let start = |word: &Spoken| Some(word.step.checked_sub(first)? as f64 / frame_rate);
-    let words: Vec<(&Spoken, f64)> =
+pub fn times(transcript: &[WordStart], first: usize, frames: usize, frame_rate: f64) -> Vec<Word> {
+    let start = |word: &WordStart| Some(word.step.checked_sub(first)? as f64 / frame_rate);
+    let words: Vec<(&WordStart, f64)> =
         transcript.iter().filter_map(|word| Some((word, start(word)?))).collect();
     let length = frames as f64 / frame_rate;
-    let of = |(index, (word, start)): (usize, &(&Spoken, f64))| {
+    let of = |(index, (word, start)): (usize, &(&WordStart, f64))| {
         let end = words.get(index + 1).map_or(length, |(_, next)| *next).max(*start);
         Word { text: word.text.clone(), start: *start, end }
     };
@@ -24,9 +24,9 @@ mod tests {
     use super::{super::words::words_of_json, *};
     use crate::timestamps::TimesFormat;
 
-    fn spoken() -> Vec<Spoken> {
+    fn spoken() -> Vec<WordStart> {
         [("old", 3), ("R&B", 10), ("<b>", 14), ("end", 60)]
-            .map(|(text, step)| Spoken { text: text.to_owned(), step })
+            .map(|(text, step)| WordStart { text: text.to_owned(), step })
             .to_vec()
     }
 

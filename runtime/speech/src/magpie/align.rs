@@ -36,7 +36,7 @@ const BEFORE: f32 = 0.2;
 
 /// Settings of the prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct PriorSettings {
     /// Positions after the attended one that the next one is looked for in.
     pub lookahead: usize,
     /// Prior of positions far from the attended one.
@@ -48,7 +48,7 @@ pub struct Settings {
 /// The state of a text.
 #[derive(Debug, Clone)]
 pub struct Align {
-    settings: Settings,
+    settings: PriorSettings,
     /// The attended position.
     last: i64,
     /// The beginning of the window.
@@ -64,7 +64,7 @@ pub struct Align {
 
 impl Align {
     /// Begins a text whose first chunk has `n` ids.
-    pub fn new(settings: Settings, n: usize) -> Self {
+    pub fn new(settings: PriorSettings, n: usize) -> Self {
         Self {
             settings,
             last: 1,
@@ -137,7 +137,7 @@ impl Align {
     }
 
     fn prior_of_first(&mut self) -> Vec<f32> {
-        let Settings { epsilon, lookahead, .. } = self.settings;
+        let PriorSettings { epsilon, lookahead, .. } = self.settings;
         let (n, attended) = (self.n, self.last as usize);
         let mut prior = vec![epsilon; n];
         if n <= SHORT {

@@ -5,14 +5,14 @@
 //! Source: NeMo 3.0.0, `magpietts.py`: `sample_codes_from_logits`, `clear_forbidden_logits`;
 //! `magpietts_modules.py`, `sample_autoregressive`.
 
-use acestep_engine::sampling::{Draws, ScoreError, Scores, Tokens, keep_top_k, softmax};
+use acestep_engine::sampling::{Draws, ScoreError, Scores, TokenMap, keep_top_k, softmax};
 
 /// Ids behind the codes: begin, end, two of the context, mask, and three without use.
 pub const SPECIAL_IDS: usize = 8;
 
 /// Codes that the state of the text forbids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum TextState {
     /// Nothing.
     Open,
     /// Text is left, so the end is forbidden.
@@ -23,7 +23,7 @@ pub enum Text {
 
 /// Settings of one draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
+pub struct DrawSettings {
     /// Divisor of the logits; 0 for the likeliest code.
     pub temperature: f32,
     /// Number of likeliest codes to draw from; codes equal to the last one count too.
@@ -32,14 +32,14 @@ pub struct Sampling {
 
 /// Source of the random numbers.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum RandomSource {
     /// PyTorch's generator on a CPU.
     Seeded(Box<Draws>),
     /// Times of a race, one for each id of each draw in turn: tests follow the reference with them.
     Given(std::vec::IntoIter<f32>),
 }
 
-impl Source {
+impl RandomSource {
     /// Draws from probabilities; `rows` is the number of rows that the reference draws for.
     fn draw(&mut self, probabilities: &[f32], rows: usize) -> Option<u32> {
         match self {
@@ -58,7 +58,7 @@ impl Source {
     }
 
     /// Passes over the draws of the likeliest codes, which the reference makes for nothing.
-    pub(crate) fn pass(&mut self, draws: usize) {
+    pub(crate) fn skip_draws(&mut self, draws: usize) {
         if let Self::Seeded(generator) = self {
             (0..draws).for_each(|_| generator.skip());
         }
@@ -73,13 +73,13 @@ pub fn guide(conditional: &[f32], unconditional: &[f32], scale: f32) -> Vec<f32>
 
 /// Forbids what the state of the text forbids, and every id that is not a code; the end too if
 /// `forbids_end`.
-pub fn restrict(logits: &mut [f32], text: Text, forbids_end: bool) {
+pub fn restrict(logits: &mut [f32], text: TextState, forbids_end: bool) {
     let codes = logits.len() - SPECIAL_IDS;
     let end = codes + 1;
     match text {
-        Text::Open => {}
-        Text::Unfinished => logits[end] = f32::NEG_INFINITY,
-        Text::Spoken => {
+        TextState::Open => {}
+        TextState::Unfinished => logits[end] = f32::NEG_INFINITY,
+        TextState::Spoken => {
             logits.fill(f32::NEG_INFINITY);
             logits[end] = 0.0;
         }
@@ -96,12 +96,12 @@ pub fn restrict(logits: &mut [f32], text: Text, forbids_end: bool) {
 /// # Errors
 /// If a score is NaN or infinite, or nothing is allowed.
 pub fn likeliest(logits: Vec<f32>) -> Result<u32, ScoreError> {
-    let scores = Scores { logits, tokens: Tokens::All };
+    let scores = Scores { logits, tokens: TokenMap::All };
     scores.check()?;
     scores.best().ok_or(ScoreError::NothingAllowed)
 }
 
-impl Sampling {
+impl DrawSettings {
     /// Returns one code of restricted logits; `rows` is the number of rows that the reference draws
     /// for.
     ///
@@ -110,10 +110,10 @@ impl Sampling {
     pub fn choose(
         self,
         logits: Vec<f32>,
-        source: &mut Source,
+        source: &mut RandomSource,
         rows: usize,
     ) -> Result<u32, ScoreError> {
-        let mut scores = Scores { logits, tokens: Tokens::All };
+        let mut scores = Scores { logits, tokens: TokenMap::All };
         scores.check()?;
         let best = scores.best().ok_or(ScoreError::NothingAllowed)?;
         if self.temperature <= 0.0 {
@@ -137,7 +137,7 @@ mod tests {
         let golden = logic("eos.json");
         for (forbids_end, name) in [(false, "False"), (true, "True")] {
             let mut logits = vec![0.0; 2024];
-            restrict(&mut logits, Text::Open, forbids_end);
+            restrict(&mut logits, TextState::Open, forbids_end);
             let forbidden = (0..2024).filter(|&id| logits[id] == f32::NEG_INFINITY);
             let forbidden: Vec<usize> = forbidden.collect();
             let expected = golden["forbidden_ids_at_2016"][name].clone();
@@ -152,27 +152,27 @@ mod tests {
             restrict(&mut logits, text, forbids_end);
             (0..logits.len()).filter(|&id| logits[id].is_finite()).collect::<Vec<_>>()
         };
-        assert_eq!(of(Text::Open, false), [0, 1, 3]);
-        assert_eq!(of(Text::Unfinished, false), [0, 1]);
-        assert_eq!(of(Text::Spoken, false), [3]);
+        assert_eq!(of(TextState::Open, false), [0, 1, 3]);
+        assert_eq!(of(TextState::Unfinished, false), [0, 1]);
+        assert_eq!(of(TextState::Spoken, false), [3]);
         // As in the reference: nothing is left before the least length.
-        assert_eq!(of(Text::Spoken, true), [0; 0]);
+        assert_eq!(of(TextState::Spoken, true), [0; 0]);
     }
 
     #[test]
     fn codes_equal_to_the_last_of_top_k_can_be_drawn() {
-        let sampling = Sampling { temperature: 1.0, top_k: 2 };
+        let sampling = DrawSettings { temperature: 1.0, top_k: 2 };
         let logits = vec![1.0, 3.0, 1.0, 0.0];
         let draw = |times: [f32; 4]| {
-            let mut source = Source::Given(Vec::from(times).into_iter());
+            let mut source = RandomSource::Given(Vec::from(times).into_iter());
             sampling.choose(logits.clone(), &mut source, 1).expect("a code")
         };
         // Probabilities 0.11, 0.79, 0.11 and none; the shortest time wins.
         assert_eq!(draw([1.0, 100.0, 0.1, 1e-9]), 2);
         assert_eq!(draw([0.1, 100.0, 0.1, 1e-9]), 0);
         assert_eq!(draw([1.0, 1.0, 1.0, 1e-9]), 1);
-        let greedy = Sampling { temperature: 0.0, top_k: 2 };
-        let mut nothing = Source::Given(Vec::new().into_iter());
+        let greedy = DrawSettings { temperature: 0.0, top_k: 2 };
+        let mut nothing = RandomSource::Given(Vec::new().into_iter());
         assert_eq!(greedy.choose(logits.clone(), &mut nothing, 1), Ok(1));
     }
 

@@ -9,7 +9,7 @@ use acestep_model::speech::magpie::EosDetection;
 
 /// The codebooks that have to say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum EndCodebooks {
     /// One of them.
     Any,
     /// All of them.
@@ -22,7 +22,7 @@ pub enum Of {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndRule {
     /// The codebooks that have to say it.
-    pub of: Of,
+    pub of: EndCodebooks,
     /// True if the codes that were drawn count too.
     pub with_drawn: bool,
 }
@@ -30,12 +30,12 @@ pub struct EndRule {
 impl From<EosDetection> for EndRule {
     fn from(rule: EosDetection) -> Self {
         let (of, with_drawn) = match rule {
-            EosDetection::ArgmaxAny => (Of::Any, false),
-            EosDetection::ArgmaxOrMultinomialAny => (Of::Any, true),
-            EosDetection::ArgmaxAll => (Of::All, false),
-            EosDetection::ArgmaxOrMultinomialAll => (Of::All, true),
-            EosDetection::ArgmaxZeroCb => (Of::First, false),
-            EosDetection::ArgmaxOrMultinomialZeroCb => (Of::First, true),
+            EosDetection::ArgmaxAny => (EndCodebooks::Any, false),
+            EosDetection::ArgmaxOrMultinomialAny => (EndCodebooks::Any, true),
+            EosDetection::ArgmaxAll => (EndCodebooks::All, false),
+            EosDetection::ArgmaxOrMultinomialAll => (EndCodebooks::All, true),
+            EosDetection::ArgmaxZeroCb => (EndCodebooks::First, false),
+            EosDetection::ArgmaxOrMultinomialZeroCb => (EndCodebooks::First, true),
         };
         Self { of, with_drawn }
     }
@@ -54,9 +54,9 @@ impl EndRule {
         let says = |frame: &[u32]| {
             let mut codes = frame.iter().map(|&code| code == end);
             match self.of {
-                Of::Any => codes.any(|is_end| is_end),
-                Of::All => codes.all(|is_end| is_end),
-                Of::First => codes.next() == Some(true),
+                EndCodebooks::Any => codes.any(|is_end| is_end),
+                EndCodebooks::All => codes.all(|is_end| is_end),
+                EndCodebooks::First => codes.next() == Some(true),
             }
         };
         let first = |codes: &[u32]| codes.chunks(codebooks).position(says);

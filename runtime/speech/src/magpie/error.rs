@@ -36,6 +36,9 @@ pub enum MagpieError {
     /// A language that the model has, and that this program cannot read without more files.
     #[error("texts in `{language}` need {missing}, which is absent")]
     LanguageTool { language: String, missing: Tool },
+    /// A language whose tokenizer has a setting that cannot be used. The others can.
+    #[error("texts in `{language}` cannot be read: {why}")]
+    LanguageSettings { language: String, why: String },
     /// Phonemes in a language whose tokenizer has none.
     #[error("texts in `{language}` have no phonemes: the model reads their {units}")]
     NoPhonemes {
@@ -158,15 +161,20 @@ impl FamilyError for MagpieError {
                 return Some(one_of(name, known));
             }
             Self::LanguageTool { missing: Tool::Pinyin, .. } => {
-                "pass `pinyin` (a file with lines such as `银行: yín háng`), `phonemes` or `ids`"
+                "pass `pinyin` (a file with lines such as `银行: yín háng`), `phonemes` (such as \
+                 `ni3 hao3`) or `ids`"
             }
             Self::LanguageTool { missing: Tool::Syllables, .. } => {
-                "take the `.nemo` archive of the model, or pass `phonemes` or `ids`"
+                "take the `.nemo` archive of the model, or pass `phonemes` that are no pinyin, or `ids`"
             }
             Self::LanguageTool { missing: Tool::Japanese, .. } => {
                 "put the dictionary of jpreprocess into the models directory as `naist-jdic`, or pass \
                  `open_jtalk` (the words of pyopenjtalk.run_frontend as JSON), `phonemes` (kana with \
                  pitch, such as `1キョ0ー0ワ`) or `ids`"
+            }
+            Self::LanguageSettings { .. } => {
+                "name another `language`, or pass `ids`; the file may be damaged, or newer than this \
+                 program"
             }
             Self::NotJapanese { .. } => "pass `language: ja`",
             Self::NoPhonemes { .. } => "pass the text itself, or `ids`",

@@ -15,9 +15,9 @@ use acestep_engine::Error;
 use super::{
     MagpieError,
     align::{self, Align},
-    choose::{SPECIAL_IDS, Sampling, Source, Text, guide, likeliest, restrict},
+    choose::{DrawSettings, RandomSource, SPECIAL_IDS, TextState, guide, likeliest, restrict},
     end::EndRule,
-    network::{Network, Step},
+    network::{StepOutput, VoiceNetworks},
 };
 
 /// Most ids of the text before a chunk that are read with it.
@@ -34,9 +34,9 @@ pub struct Settings {
     /// Scale of guidance; `None` without it.
     pub guidance: Option<f32>,
     /// Settings of the draws.
-    pub sampling: Sampling,
+    pub sampling: DrawSettings,
     /// The attention prior.
-    pub prior: align::Settings,
+    pub prior: align::PriorSettings,
     /// False without the prior. Then a later chunk keeps the prior of its first step, as in the reference.
     pub has_prior: bool,
     /// Steps of a chunk before the prior starts.
@@ -104,10 +104,10 @@ struct Chunk<M> {
 }
 
 /// A run of a text.
-pub struct Frames<N: Network> {
+pub struct Frames<N: VoiceNetworks> {
     network: N,
     settings: Settings,
-    source: Source,
+    source: RandomSource,
     codes: usize,
     align: Align,
     waiting: VecDeque<Vec<u32>>,
@@ -116,7 +116,7 @@ pub struct Frames<N: Network> {
     steps: usize,
 }
 
-impl<N: Network> std::fmt::Debug for Frames<N> {
+impl<N: VoiceNetworks> std::fmt::Debug for Frames<N> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Frames")
             .field("settings", &self.settings)
@@ -125,7 +125,7 @@ impl<N: Network> std::fmt::Debug for Frames<N> {
     }
 }
 
-impl<N: Network> Frames<N> {
+impl<N: VoiceNetworks> Frames<N> {
     /// Begins a run. `chunks` are the ids of each chunk with their end, `codes` the number of codes of
     /// a codebook without the special ones.
     pub fn new(
@@ -133,7 +133,7 @@ impl<N: Network> Frames<N> {
         chunks: Vec<Vec<u32>>,
         codes: usize,
         settings: Settings,
-        source: Source,
+        source: RandomSource,
     ) -> Self {
         let align = Align::new(settings.prior, 0);
         let waiting = chunks.into();
@@ -173,7 +173,7 @@ impl<N: Network> Frames<N> {
             return Ok(None);
         }
         let Some(chunk) = &mut self.chunk else { return Ok(None) };
-        let Step { mut logits, attention } =
+        let StepOutput { mut logits, attention } =
             self.network.step(&chunk.stack, chunk.prior.as_deref())?;
         self.steps += 1;
         let logits = match (self.settings.guidance, logits.pop(), logits.pop()) {
@@ -230,7 +230,7 @@ impl<N: Network> Frames<N> {
         let forbids_end = chunk.step * frames < self.settings.least_frames;
         let text = match self.settings.is_tracking {
             true => state_of(&self.align),
-            false => Text::Open,
+            false => TextState::Open,
         };
         let step = self.steps;
         let unusable = |why| Error::from(MagpieError::Scores { step, why });
@@ -260,7 +260,7 @@ impl<N: Network> Frames<N> {
             decided.drawn.push(code);
         }
         if sampling.temperature > 0.0 {
-            self.source.pass(tables);
+            self.source.skip_draws(tables);
         }
         Ok(())
     }
@@ -299,12 +299,12 @@ impl<N: Network> Frames<N> {
 }
 
 /// The state of the text, from its attended position.
-fn state_of(align: &Align) -> Text {
+fn state_of(align: &Align) -> TextState {
     let most = STEPS_UNTIL_SPOKEN[usize::from(!align.is_first())];
     match align.near() {
-        Some(steps) if steps >= most => Text::Spoken,
-        _ if align.is_unfinished() => Text::Unfinished,
-        _ => Text::Open,
+        Some(steps) if steps >= most => TextState::Spoken,
+        _ if align.is_unfinished() => TextState::Unfinished,
+        _ => TextState::Open,
     }
 }
 

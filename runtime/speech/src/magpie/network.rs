@@ -3,7 +3,7 @@
 use acestep_engine::Error;
 
 /// The networks with one voice.
-pub trait Network {
+pub trait VoiceNetworks {
     /// The memory of a text: a row for each id.
     type Memory;
 
@@ -33,7 +33,7 @@ pub trait Network {
     ///
     /// # Errors
     /// The errors of the networks.
-    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<Step, Error>;
+    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<StepOutput, Error>;
 
     /// Returns the logits of code `index` of the stack after the last step, one list for each row.
     /// `before` is the code before it, `None` for the first.
@@ -45,7 +45,7 @@ pub trait Network {
 
 /// The result of a step.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
+pub struct StepOutput {
     /// Logits of all codes of a stack, one list for each row: the conditional one, and with guidance
     /// the unconditional one.
     pub logits: Vec<Vec<f32>>,

@@ -8,7 +8,7 @@ use super::{
     frames::{HISTORY, Settings},
     request::{Request, Sampling},
     text::{TextConfig, Tokenizers, Tools},
-    voiced::Options,
+    voiced::NetworkOptions,
     words::Words,
 };
 
@@ -32,7 +32,7 @@ pub struct Plan {
     /// The seed of the draws.
     pub seed: u64,
     /// Settings of the networks.
-    pub options: Options,
+    pub options: NetworkOptions,
     /// Settings of the run.
     pub settings: Settings,
     /// Notices for the user.
@@ -55,9 +55,7 @@ pub fn tokenizers(model: &dyn Files) -> Result<Tokenizers, Error> {
         let bytes = model.texts().artefact(name).map_err(|error| bad(error.to_string()))?;
         String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))
     };
-    let tokenizers = Tokenizers::read(&config, &artefact)?;
-    tokenizers.check_rows(model.sizes().text_rows)?;
-    Ok(tokenizers)
+    Ok(Tokenizers::read(&config, &artefact)?.fitted(model.sizes().text_rows)?)
 }
 
 impl Plan {
@@ -73,12 +71,13 @@ impl Plan {
         tokenizers: &Tokenizers,
         tools: Tools<'_>,
     ) -> Result<Self, Error> {
-        let language = request.language.clone().unwrap_or_else(|| USUAL_LANGUAGE.to_owned());
-        let words = Words::read(request, &language, tokenizers, tools)?;
+        let language = request.language.as_deref().unwrap_or(USUAL_LANGUAGE);
+        let language = tokenizers.spelling(language);
+        let words = Words::read(request, language, tokenizers, tools)?;
         let notices = words.notices();
         let (voice, name) = voice(request.voice.as_deref(), model)?;
         let settings = settings(&request.sampling, model.config())?;
-        let options = Options {
+        let options = NetworkOptions {
             voice,
             is_guided: settings.guidance.is_some(),
             most_steps: settings.most_frames / model.config().frame_stacking_factor,
@@ -87,7 +86,7 @@ impl Plan {
         let plan = Self {
             texts: words.texts,
             chunks: words.chunks,
-            language,
+            language: language.to_owned(),
             voice: name,
             seed: request.seed.unwrap_or(seed),
             options,
@@ -164,7 +163,7 @@ fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
     if most_frames < stack {
         return bad("max_decoder_steps", most_frames.to_string(), &format!("at least {stack}"));
     }
-    let mut prior = align::Settings {
+    let mut prior = align::PriorSettings {
         lookahead: of_model.attention_prior_lookahead_window,
         epsilon: of_model.attention_prior_epsilon as f32,
         wraps: false,
@@ -183,7 +182,7 @@ fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
         own.ignore_finished_sentence_tracking.unwrap_or(of_model.ignore_finished_sentence_tracking);
     Ok(Settings {
         guidance: own.use_cfg.unwrap_or(true).then_some(scale),
-        sampling: choose::Sampling { temperature, top_k: count(own.topk, of_model.topk) },
+        sampling: choose::DrawSettings { temperature, top_k: count(own.topk, of_model.topk) },
         prior,
         has_prior,
         start_prior_after: count(

@@ -16,13 +16,13 @@ use crate::codes;
 ///
 /// A clone continues the same sound a second time.
 #[derive(Debug, Clone)]
-pub struct Decoding<B: Backend> {
+pub struct StreamingDecoder<B: Backend> {
     decoder: Rc<Decoder<B>>,
     state: DecoderState<B>,
     device: B::Device,
 }
 
-impl<B: Backend> Decoding<B> {
+impl<B: Backend> StreamingDecoder<B> {
     /// Begins a sound.
     ///
     /// # Errors

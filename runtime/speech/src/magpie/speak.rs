@@ -6,17 +6,17 @@ use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Dr
 use acestep_model::Backend;
 
 use super::{
-    choose::Source,
+    choose::RandomSource,
     frames::{ChunkEnd, Frames, Stepped},
     networks::Networks,
     plan::Plan,
-    sound::Decoding,
+    sound::StreamingDecoder,
     stage,
     voiced::Voiced,
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{EndReason, Made, Options, Segment, Spoken, StopReason, Times, finish},
+    spoken::{EndReason, Options, Segment, Spoken, StopReason, StreamItem, Times, finish},
 };
 
 /// The field of the limit of frames.
@@ -31,7 +31,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     options: Options,
     plan: Plan,
     run: Frames<Voiced<B>>,
-    decoding: Decoding<B>,
+    decoding: StreamingDecoder<B>,
     /// Frames without sound yet.
     chunk: Vec<Vec<u32>>,
     frames: Vec<Vec<u32>>,
@@ -40,7 +40,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     guard: Guard,
     /// Segments that are not spoken because of a fault, if there was one.
     unspoken: Option<usize>,
-    made: VecDeque<Made>,
+    items: VecDeque<StreamItem>,
     start: Instant,
     times: Times,
     is_over: bool,
@@ -64,14 +64,14 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         observe: &'a dyn Observe,
     ) -> Result<Self, Error> {
         let sizes = networks.checkpoint().sizes();
-        let source = Source::Seeded(Box::new(Draws::new(plan.seed, sizes.code_rows())));
+        let source = RandomSource::Seeded(Box::new(Draws::new(plan.seed, sizes.code_rows())));
         Self::begin_with(source, plan, networks, options, observe)
     }
 
     /// As [`Self::begin`], with draws from `source` in place of the plan's seed.
     #[doc(hidden)]
     pub fn begin_with(
-        source: Source,
+        source: RandomSource,
         plan: Plan,
         networks: &'a Networks<'n, B>,
         options: Options,
@@ -84,7 +84,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let (run, decoding) = networks.catch(stage::DECODER, || {
             let voiced = Voiced::new(networks, plan.options)?;
             let run = Frames::new(voiced, plan.chunks.clone(), codes, plan.settings, source);
-            Ok((run, Decoding::begin(networks)?))
+            Ok((run, StreamingDecoder::begin(networks)?))
         })?;
         let times = Times { prompt: start.elapsed(), ..Times::default() };
         let rate = networks.checkpoint().codec_config().frames_per_second();
@@ -101,7 +101,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             segments: Vec::new(),
             guard: Guard::of_rate(rate),
             unspoken: None,
-            made: VecDeque::new(),
+            items: VecDeque::new(),
             start,
             times,
             is_over: false,
@@ -184,7 +184,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             if self.options.keeps_samples {
                 self.samples.extend_from_slice(&sound);
             }
-            self.made.push_back(Made::Samples(sound));
+            self.items.push_back(StreamItem::Samples(sound));
         }
         if let Some((_, fault)) = fault {
             self.fail(fault);
@@ -212,7 +212,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.observe.event(Event::Finished { stage: stage::DECODER, elapsed });
         let sample_rate = self.networks.checkpoint().codec_config().sample_rate as u32;
         let audio = Audio { channels: vec![std::mem::take(&mut self.samples)], sample_rate };
-        self.made.push_back(Made::Done(Spoken {
+        self.items.push_back(StreamItem::Done(Spoken {
             audio,
             frames: std::mem::take(&mut self.frames),
             words: Vec::new(),
@@ -230,12 +230,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
 }
 
 impl<B: Backend> Iterator for Speaking<'_, '_, B> {
-    type Item = Result<Made, Error>;
+    type Item = Result<StreamItem, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(made) = self.made.pop_front() {
-                return Some(Ok(made));
+            if let Some(item) = self.items.pop_front() {
+                return Some(Ok(item));
             }
             if self.is_over {
                 return None;

@@ -33,14 +33,17 @@ mod tokenizer;
 use crate::magpie::MagpieError;
 
 pub use config::TextConfig;
-pub use japanese::Word;
+pub use japanese::JapaneseWord;
 pub use language::tokenizer_of;
 pub use open_jtalk::OpenJTalk;
 pub use pinyin::Pinyin;
 
-use config::{TokenizerConfig, Version};
+use config::Version;
 use language::Mapping;
 use tokenizer::Tokenizer;
+
+/// The most symbols that are remembered as left out: each new one is compared with all of them.
+pub(super) const MOST_DROPPED: usize = 1000;
 
 /// The ids of a text, without the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,6 +79,11 @@ struct Named {
 }
 
 impl Named {
+    /// True if nothing tells its number of ids.
+    fn is_open(&self) -> bool {
+        self.tokenizer.size().is_none()
+    }
+
     fn shifted(&self, mut encoded: Encoded) -> Encoded {
         encoded.ids.iter_mut().for_each(|id| *id += self.offset);
         encoded
@@ -86,8 +94,10 @@ impl Tokenizers {
     /// Reads the tokenizers of a model; `artefact` returns the text of a file by its name in the
     /// settings.
     ///
+    /// A tokenizer with a setting that is missing or that is not supported refuses only its own texts.
+    ///
     /// # Errors
-    /// The errors of `artefact`; a setting that is missing or that is not supported.
+    /// A `language_to_tokenizer_mapping` that has other values than names.
     pub fn read(
         config: &TextConfig,
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
@@ -99,11 +109,9 @@ impl Tokenizers {
             config.language_to_tokenizer_mapping.as_ref().map(Mapping::read).transpose()?;
         let (mut tokenizers, mut size) = (Vec::new(), 0);
         for (name, value) in &config.text_tokenizers {
-            let own = TokenizerConfig::read(name, value, &version)?;
-            let tokenizer =
-                Tokenizer::read(&own, artefact).map_err(|error| error.of_tokenizer(name))?;
+            let tokenizer = Tokenizer::read(name, value, &version, artefact);
             let offset = size;
-            size += tokenizer.size();
+            size += tokenizer.size().unwrap_or(0);
             tokenizers.push(Named { name: name.clone(), offset, tokenizer });
         }
         Ok(Self { tokenizers, mapping, size })
@@ -121,22 +129,42 @@ impl Tokenizers {
 
     /// Returns each tokenizer's name and number of ids, for a message.
     pub fn sizes(&self) -> String {
-        let of = |named: &Named| format!("{} {}", named.name, named.tokenizer.size());
+        let of = |named: &Named| match named.tokenizer.size() {
+            Some(size) => format!("{} {size}", named.name),
+            None => format!("{} unknown", named.name),
+        };
         self.tokenizers.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
-    /// Checks the number of ids against the rows of a model's text embedding.
+    /// Fits the ids to the rows of a model's text embedding: tokenizers that cannot be read have the ids that
+    /// the others leave.
     ///
     /// # Errors
     /// [`MagpieError::Vocabulary`].
-    pub fn check_rows(&self, rows: usize) -> Result<(), MagpieError> {
-        match self.rows() == rows {
-            true => Ok(()),
-            false => {
-                let sizes = self.sizes();
-                Err(MagpieError::Vocabulary { rows, ours: self.rows(), sizes })
+    pub fn fitted(mut self, rows: usize) -> Result<Self, MagpieError> {
+        let first = self.tokenizers.iter().position(Named::is_open);
+        let last = self.tokenizers.iter().rposition(Named::is_open);
+        let open = self.tokenizers.iter().filter(|named| named.is_open()).count();
+        let left = rows.checked_sub(self.rows());
+        // Each of them has at least one id.
+        let left = left.filter(|left| if open == 0 { *left == 0 } else { *left >= open });
+        let Some(left) = left.and_then(|left| u32::try_from(left).ok()) else {
+            let sizes = self.sizes();
+            return Err(MagpieError::Vocabulary { rows, ours: self.rows(), sizes });
+        };
+        if let (Some(first), Some(last)) = (first, last) {
+            let (before, behind) = self.tokenizers.split_at_mut(last + 1);
+            behind.iter_mut().for_each(|named| named.offset += left);
+            if let Tokenizer::Unread { why, .. } = &before[first].tokenizer {
+                let why = why.clone();
+                // Nothing tells the places of ids between two of them.
+                for between in before[first + 1..].iter_mut().filter(|named| !named.is_open()) {
+                    between.tokenizer = Tokenizer::Unread { size: None, why: why.clone() };
+                }
             }
         }
+        self.size += left;
+        Ok(self)
     }
 
     /// Returns the tokens of each tokenizer that has a list.
@@ -148,17 +176,29 @@ impl Tokenizers {
     /// Returns the languages that the model speaks, as far as this program can read them.
     pub fn languages(&self) -> Vec<String> {
         let names: Vec<_> = self.tokenizers.iter().map(|named| &*named.name).collect();
-        match &self.mapping {
+        let mut languages = match &self.mapping {
             Some(mapping) => mapping.languages(&names),
             None => language::known_languages(&names),
-        }
+        };
+        languages.retain(|own| self.of_language(own).is_ok_and(|own| own.tokenizer.is_read()));
+        languages
+    }
+
+    /// Returns a language as the model spells it, `pt-BR` for `pt-br`; an unknown one as it stands.
+    pub fn spelling<'a>(&'a self, language: &'a str) -> &'a str {
+        let own = match &self.mapping {
+            Some(mapping) => mapping.spelling(language),
+            None => language::spelling(language),
+        };
+        own.unwrap_or(language)
     }
 
     /// Returns the ids of a text.
     ///
     /// # Errors
     /// [`MagpieError::Language`] for a language that the model does not have;
-    /// [`MagpieError::LanguageTool`] for one that this program cannot read.
+    /// [`MagpieError::LanguageTool`] and [`MagpieError::LanguageSettings`] for one that this program cannot
+    /// read.
     pub fn encode(
         &self,
         language: &str,
@@ -170,7 +210,8 @@ impl Tokenizers {
     }
 
     /// Returns the ids of phonemes: the tokens of the language side by side, such as `həˈloʊ`. In Mandarin
-    /// they are phonemes and `#1` to `#5`, in Japanese kana with `0` or `1` before each mora.
+    /// they are phonemes and `#1` to `#5`, or pinyin such as `ni3 hao3`; in Japanese kana with `0` or `1`
+    /// before each mora.
     ///
     /// # Errors
     /// [`MagpieError::Language`]; [`MagpieError::NoPhonemes`] for a language of bytes or letters.
@@ -183,10 +224,9 @@ impl Tokenizers {
     ///
     /// # Errors
     /// [`MagpieError::Language`]; [`MagpieError::NotJapanese`] for another language.
-    pub fn words(&self, language: &str, words: &[Word]) -> Result<Encoded, MagpieError> {
+    pub fn words(&self, language: &str, words: &[JapaneseWord]) -> Result<Encoded, MagpieError> {
         let own = self.of_language(language)?;
-        let other = || MagpieError::NotJapanese { language: language.to_owned() };
-        Ok(own.shifted(own.tokenizer.words(words)?.ok_or_else(other)?))
+        Ok(own.shifted(own.tokenizer.words(language, words)?))
     }
 
     /// Checks that texts of a language can be read.

@@ -10,14 +10,14 @@ use acestep_model::{
 use burn::tensor::{Int, Tensor, TensorData};
 
 use super::{
-    network::{Network, Step},
+    network::{StepOutput, VoiceNetworks},
     networks::{DECODER, LOCAL_TRANSFORMER, Networks},
 };
 use crate::networks::rows_of;
 
 /// Settings of the networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct NetworkOptions {
     /// Row of the table of voices.
     pub voice: usize,
     /// True for a second, unconditional sequence.
@@ -35,7 +35,7 @@ pub struct Voiced<B: Backend> {
     decoder: Rc<Decoder<B>>,
     local: Rc<LocalTransformer<B>>,
     place: Place<B>,
-    options: Options,
+    options: NetworkOptions,
     codebooks: usize,
     context: Tensor<B, 3>,
     state: Option<DecoderState<B>>,
@@ -48,26 +48,21 @@ impl<B: Backend> Voiced<B> {
     ///
     /// # Errors
     /// The errors of loading.
-    pub fn new(networks: &Networks<'_, B>, options: Options) -> Result<Self, Error> {
+    pub fn new(networks: &Networks<'_, B>, options: NetworkOptions) -> Result<Self, Error> {
         let (encoder, decoder) = (networks.encoder()?, networks.decoder()?);
-        let local = networks.local_transformer()?;
-        let place = networks.place(DECODER);
-        let context = decoder.context(options.voice, &place.device);
-        let codebooks = networks.checkpoint().sizes().codebooks;
+        let (local, place) = (networks.local_transformer()?, networks.place(DECODER));
         let rows = 1 + usize::from(options.is_guided);
-        let of_stack = local.start(rows, &networks.place(LOCAL_TRANSFORMER));
-        let (state, hidden) = (None, None);
         Ok(Self {
+            codebooks: networks.checkpoint().sizes().codebooks,
+            context: decoder.context(options.voice, &place.device),
+            state: None,
+            of_stack: local.start(rows, &networks.place(LOCAL_TRANSFORMER)),
+            hidden: None,
             encoder,
             decoder,
             local,
             place,
             options,
-            codebooks,
-            context,
-            state,
-            of_stack,
-            hidden,
         })
     }
 
@@ -87,7 +82,7 @@ impl<B: Backend> Voiced<B> {
     }
 }
 
-impl<B: Backend> Network for Voiced<B> {
+impl<B: Backend> VoiceNetworks for Voiced<B> {
     type Memory = Tensor<B, 3>;
 
     fn codebooks(&self) -> usize {
@@ -123,7 +118,7 @@ impl<B: Backend> Network for Voiced<B> {
         Ok(())
     }
 
-    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<Step, Error> {
+    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<StepOutput, Error> {
         let codes = self.ids(stack, [stack.len(), 1]);
         let rows = self.rows();
         let prior =
@@ -134,7 +129,7 @@ impl<B: Backend> Network for Voiced<B> {
             let embedded = decoder.embedded(codes).repeat_dim(0, rows);
             let step = decoder.step(embedded, prior.as_ref(), state);
             let logits = rows_of(decoder.logits(step.hidden.clone()));
-            (step.hidden, Step { logits, attention: rows_of(step.attention) })
+            (step.hidden, StepOutput { logits, attention: rows_of(step.attention) })
         });
         self.hidden = Some(hidden);
         self.of_stack.clear();

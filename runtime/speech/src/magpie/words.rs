@@ -7,7 +7,7 @@ use super::{
     error::listed,
     request::Request,
     sentences::{chunks, units},
-    text::{Encoded, Tokenizers, Tools},
+    text::{Encoded, MOST_DROPPED, Tokenizers, Tools},
 };
 
 /// The chunks of a request.
@@ -84,6 +84,7 @@ impl Words {
         let Encoded { mut ids, dropped } = encoded;
         let new: Vec<_> = dropped.into_iter().filter(|one| !self.dropped.contains(one)).collect();
         self.dropped.extend(new);
+        self.dropped.truncate(MOST_DROPPED);
         if !ids.is_empty() {
             ids.push(tokenizers.end());
             self.texts.push(text);

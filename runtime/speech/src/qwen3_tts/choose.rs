@@ -5,7 +5,9 @@
 //!
 //! Source: transformers 4.57 `generation/logits_process.py`, with upstream's `suppress_tokens`.
 
-use acestep_engine::sampling::{Draws, ScoreError, Scores, Tokens, keep_top_k, penalise, softmax};
+use acestep_engine::sampling::{
+    Draws, ScoreError, Scores, TokenMap, keep_top_k, penalise, softmax,
+};
 use acestep_model::speech::qwen3_tts::{GenerationConfig, SPECIAL_IDS};
 
 /// First codes that are written before the end is allowed.
@@ -60,7 +62,7 @@ impl Filters {
     /// # Errors
     /// If a score is NaN or infinite, or all codes are banned.
     pub fn choose(&self, logits: Vec<f32>, draws: &mut Draws) -> Result<u32, ScoreError> {
-        let mut scores = Scores { logits, tokens: Tokens::All };
+        let mut scores = Scores { logits, tokens: TokenMap::All };
         scores.check()?;
         let best = scores.best().ok_or(ScoreError::NothingAllowed)?;
         if !self.do_sample {
@@ -87,7 +89,7 @@ impl Filters {
 /// Penalises codes that were written before, and bans the end before the second code and every id
 /// that is not a code.
 pub fn restrict(logits: &mut Vec<f32>, history: &[u32], penalty: f32, end: u32) {
-    let mut scores = Scores { logits: std::mem::take(logits), tokens: Tokens::All };
+    let mut scores = Scores { logits: std::mem::take(logits), tokens: TokenMap::All };
     if penalty != 1.0 {
         penalise(&mut scores, history, penalty);
     }
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     fn kept(logits: &[f32], filters: &Filters) -> Vec<usize> {
-        let mut scores = Scores { logits: logits.to_vec(), tokens: Tokens::All };
+        let mut scores = Scores { logits: logits.to_vec(), tokens: TokenMap::All };
         filters.filter(&mut scores);
         (0..logits.len()).filter(|&i| scores.logits[i] > f32::NEG_INFINITY).collect()
     }

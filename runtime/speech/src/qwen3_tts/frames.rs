@@ -74,7 +74,7 @@ struct Run<B: Backend> {
 
 /// The talker's keys and values of the first rows of a prompt.
 #[derive(Debug, Clone)]
-pub struct Prefix<B: Backend> {
+pub struct PromptCache<B: Backend> {
     /// The rows.
     pub(crate) rows: Vec<Row>,
     /// Keys and values of every layer, `[1, kv_heads, rows, D]`.
@@ -83,7 +83,7 @@ pub struct Prefix<B: Backend> {
 
 /// The result of a step for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum RunStep {
     /// The next frame.
     Frame(Vec<u32>),
     /// The run has ended.
@@ -117,7 +117,7 @@ impl<B: Backend> Frames<B> {
     ///
     /// # Panics
     /// If there is no room for another run.
-    pub fn begin(&mut self, id: usize, plan: &Plan, prefix: Option<&Prefix<B>>) {
+    pub fn begin(&mut self, id: usize, plan: &Plan, prefix: Option<&PromptCache<B>>) {
         let (talker, state) = (&*self.talker, &mut self.state);
         let row = state.runs.len();
         assert!(row < state.cache.rows(), "there is room for {} runs", state.cache.rows());
@@ -145,12 +145,12 @@ impl<B: Backend> Frames<B> {
     }
 
     /// Reads the rows of a plan's prompt that do not depend on its text, before any run.
-    pub(crate) fn prefix(&mut self, plan: &Plan) -> Prefix<B> {
+    pub(crate) fn prefix(&mut self, plan: &Plan) -> PromptCache<B> {
         let (known, state) = (known_rows(plan), &mut self.state);
         state.make_room(known);
         state.cache.truncate(0, 0);
         state.read_prompt(&self.talker, 0, plan, 0..known);
-        Prefix { rows: plan.prompt.rows[..known].to_vec(), keys_values: state.cache.row(0) }
+        PromptCache { rows: plan.prompt.rows[..known].to_vec(), keys_values: state.cache.row(0) }
     }
 
     /// Ends run `id` before its own end.
@@ -164,7 +164,7 @@ impl<B: Backend> Frames<B> {
     ///
     /// # Errors
     /// [`SpeechError::Scores`].
-    pub fn step(&mut self) -> Result<Vec<(usize, Step)>, Error> {
+    pub fn step(&mut self) -> Result<Vec<(usize, RunStep)>, Error> {
         let (talker, state) = (&*self.talker, &mut self.state);
         // Once for a whole frame: no thread is woken between its steps.
         B::on_pool(|| state.step(talker))
@@ -172,7 +172,7 @@ impl<B: Backend> Frames<B> {
 }
 
 impl<B: Backend> Iterator for Frames<B> {
-    type Item = Result<Vec<(usize, Step)>, Error>;
+    type Item = Result<Vec<(usize, RunStep)>, Error>;
 
     /// Takes a [`Self::step`], or returns `None` if all runs have ended.
     fn next(&mut self) -> Option<Self::Item> {
@@ -181,7 +181,7 @@ impl<B: Backend> Iterator for Frames<B> {
 }
 
 impl<B: Backend> State<B> {
-    fn step(&mut self, talker: &Talker<B>) -> Result<Vec<(usize, Step)>, Error> {
+    fn step(&mut self, talker: &Talker<B>) -> Result<Vec<(usize, RunStep)>, Error> {
         self.read_frames(talker);
         let hidden = self.runs.iter().map(|run| run.hidden.clone()).collect();
         let logits = to_host(talker.scores(Tensor::cat(hidden, 0)));
@@ -190,7 +190,7 @@ impl<B: Backend> State<B> {
         let mut steps = Vec::new();
         for (run, logits) in self.runs.iter_mut().zip(logits.chunks(vocabulary)) {
             if let Some(ending) = run.first_code(logits.to_vec(), end)? {
-                steps.push((run.id, Step::End(ending)));
+                steps.push((run.id, RunStep::End(ending)));
             }
         }
         for row in (0..self.runs.len()).rev() {
@@ -205,7 +205,7 @@ impl<B: Backend> State<B> {
         }
         steps.extend(self.runs.iter().filter_map(|run| {
             let frame = run.unread.clone()?;
-            Some((run.id, Step::Frame(frame)))
+            Some((run.id, RunStep::Frame(frame)))
         }));
         Ok(steps)
     }

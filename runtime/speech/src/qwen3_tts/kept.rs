@@ -16,7 +16,7 @@ use super::{
     plan::Plan,
     prompt::Row,
     snapshot::{Snapshot, SnapshotData},
-    voice::{Context, Voice},
+    voice::{RefRecording, Voice},
 };
 use crate::{
     error::SpeechError,
@@ -181,7 +181,7 @@ impl KeptVoice {
                 let codes: Option<Vec<u32>> =
                     codes.into_iter().map(|code| code.try_into().ok()).collect();
                 let frames = codes?.chunks(groups).map(<[u32]>::to_vec).collect();
-                Some(Context { transcript, frames })
+                Some(RefRecording { transcript, frames })
             }
             (None, None) => None,
             _ => return None,
@@ -196,7 +196,7 @@ impl KeptVoice {
     fn tensors(&self) -> Vec<(String, TensorData)> {
         let Self { voice: Voice { speaker, context }, snapshot, .. } = self;
         let mut tensors = numbered(CODEC, &snapshot.codec);
-        if let Some(Context { frames, .. }) = context {
+        if let Some(RefRecording { frames, .. }) = context {
             let groups = frames.first().map_or(0, Vec::len);
             let codes: Vec<i32> = frames.iter().flatten().map(|&code| code as i32).collect();
             tensors.push(("codes".to_owned(), TensorData::new(codes, [frames.len(), groups])));

@@ -9,7 +9,7 @@ use super::{
     prompt::{Parts, Prompt, rows_of},
     request::Request,
     rules::Rules,
-    voice::{Context, Voice},
+    voice::{RefRecording, Voice},
 };
 use crate::{error::SpeechError, segments::segments, spoken::StopReason};
 
@@ -126,7 +126,8 @@ impl Plan {
         let is_described = model.config().tts_model_type == ModelType::VoiceDesign;
         let voice = match &self.voice {
             None if is_described && !frames.is_empty() => {
-                let context = Context { transcript: self.text.clone(), frames: frames.to_vec() };
+                let context =
+                    RefRecording { transcript: self.text.clone(), frames: frames.to_vec() };
                 Some(Voice { speaker: Vec::new(), context: Some(context) })
             }
             voice => voice.clone(),

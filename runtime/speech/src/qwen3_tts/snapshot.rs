@@ -9,20 +9,20 @@ use acestep_model::{Backend, nn::ForeignState, speech::qwen3_tts::Talker};
 use burn::tensor::{Tensor, TensorData};
 
 use super::{
-    frames::{Frames, Prefix, known_rows},
+    frames::{Frames, PromptCache, known_rows},
     networks::{CODEC_DECODER, Networks, TALKER},
     plan::Plan,
     prompt::Row,
-    sound::Decoding,
+    sound::StreamingDecoder,
 };
 
 // ANCHOR: snapshot
 /// The state of talker and codec before a text.
 #[derive(Debug, Clone)]
 pub struct Snapshot<B: Backend> {
-    pub(crate) prefix: Prefix<B>,
+    pub(crate) prefix: PromptCache<B>,
     /// The codec after the frames of the recording.
-    pub(crate) decoding: Decoding<B>,
+    pub(crate) decoding: StreamingDecoder<B>,
 }
 // ANCHOR_END: snapshot
 
@@ -42,7 +42,7 @@ impl<B: Backend> Snapshot<B> {
     /// The errors of loading; [`Error::NotFinite`].
     pub fn new(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
         let prefix = Frames::new(1, networks)?.prefix(plan);
-        Ok(Self { prefix, decoding: Decoding::of_plan(plan, networks)? })
+        Ok(Self { prefix, decoding: StreamingDecoder::of_plan(plan, networks)? })
     }
 
     /// True if the prompt of `plan` begins with the rows of the snapshot, so that it is used.
@@ -88,7 +88,7 @@ impl<B: Backend> Snapshot<B> {
         if !is_of_talker {
             return Ok(Err(ForeignState));
         }
-        let decoding = Decoding::from_data(data.codec.clone(), networks)?;
-        Ok(decoding.map(|decoding| Self { prefix: Prefix { rows, keys_values }, decoding }))
+        let decoding = StreamingDecoder::from_data(data.codec.clone(), networks)?;
+        Ok(decoding.map(|decoding| Self { prefix: PromptCache { rows, keys_values }, decoding }))
     }
 }

@@ -23,14 +23,14 @@ pub const SAMPLE_RATE: u32 = 24_000;
 ///
 /// A clone continues the same sound a second time.
 #[derive(Debug, Clone)]
-pub struct Decoding<B: Backend> {
+pub struct StreamingDecoder<B: Backend> {
     decoder: Rc<Decoder<B>>,
     state: DecoderState<B>,
     device: B::Device,
     has_begun: bool,
 }
 
-impl<B: Backend> Decoding<B> {
+impl<B: Backend> StreamingDecoder<B> {
     /// Begins a sound. `before` are frames that come before it and are not heard: those of a
     /// recording that is continued. Without them the first sound would be too soft.
     ///

@@ -6,16 +6,16 @@ use acestep_engine::{Audio, Error, Event, Observe, progress::check};
 use acestep_model::Backend;
 
 use super::{
-    frames::{Frames, Prefix, Step},
+    frames::{Frames, PromptCache, RunStep},
     networks::Networks,
     plan::Plan,
     snapshot::Snapshot,
-    sound::{Decoding, SAMPLE_RATE},
+    sound::{SAMPLE_RATE, StreamingDecoder},
     stage,
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, EndReason, Made, Options, Segment, Spoken, Times, finish},
+    spoken::{Chunks, EndReason, Options, Segment, Spoken, StreamItem, Times, finish},
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -48,7 +48,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     frames: Frames<B>,
     waiting: VecDeque<(usize, Plan)>,
     runs: Vec<Run<B>>,
-    made: VecDeque<(usize, Made)>,
+    items: VecDeque<(usize, StreamItem)>,
     start: Instant,
     failed: Option<Error>,
     is_over: bool,
@@ -60,7 +60,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
 struct Run<B: Backend> {
     id: usize,
     plan: Plan,
-    decoding: Decoding<B>,
+    decoding: StreamingDecoder<B>,
     guard: Guard,
     /// Frames without sound yet.
     chunk: Vec<Vec<u32>>,
@@ -97,21 +97,18 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let frames = networks.catch(stage::TALKER, || Frames::new(rows, networks))?;
         let most = |plan: &Plan| plan.most_frames * (1 + plan.following.len());
         let progress = [0, plans.iter().map(most).sum()];
-        let waiting = plans.into_iter().enumerate().collect();
-        let (runs, made) = (Vec::new(), VecDeque::new());
-        let (failed, is_over) = (None, false);
         let speaking = Self {
             networks,
             observe,
             snapshot,
             options: Options { batch_size: rows, ..options },
             frames,
-            waiting,
-            runs,
-            made,
+            waiting: plans.into_iter().enumerate().collect(),
+            runs: Vec::new(),
+            items: VecDeque::new(),
             start,
-            failed,
-            is_over,
+            failed: None,
+            is_over: false,
             progress,
         };
         speaking.advanced();
@@ -152,7 +149,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             frames.begin(id, &plan, prefix(*snapshot));
             match snapshot {
                 Some(snapshot) => Ok(snapshot.decoding.clone()),
-                None => Decoding::of_plan(&plan, networks),
+                None => StreamingDecoder::of_plan(&plan, networks),
             }
         })?;
         let times = Times { prompt: start.elapsed(), ..Times::default() };
@@ -172,18 +169,18 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     /// Takes the step of run `id`.
-    fn take(&mut self, id: usize, step: Step) -> Result<(), Error> {
+    fn take(&mut self, id: usize, step: RunStep) -> Result<(), Error> {
         let index = self.runs.iter().position(|run| run.id == id).expect("a run that has begun");
         let run = &mut self.runs[index];
         let Chunks { first, others } = self.options.chunks;
         let size = if run.frames.is_empty() { first } else { others }.max(1);
         let ending = match step {
-            Step::Frame(frame) => {
+            RunStep::Frame(frame) => {
                 run.chunk.push(frame);
                 self.progress[0] += 1;
                 None
             }
-            Step::End(ending) => Some(ending),
+            RunStep::End(ending) => Some(ending),
         };
         let is_due = run.chunk.len() >= size || run.guard.is_loop(&run.chunk);
         let fault = match ending.is_some() || is_due {
@@ -221,7 +218,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             if self.options.keeps_samples {
                 run.samples.extend_from_slice(&sound);
             }
-            self.made.push_back((run.id, Made::Samples(sound)));
+            self.items.push_back((run.id, StreamItem::Samples(sound)));
         }
         Ok(fault.map(|(_, fault)| fault))
     }
@@ -253,7 +250,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let unspoken = plan.following.len();
         let words = Vec::new();
         let spoken = Spoken { audio, frames, words, segments, unspoken, times };
-        self.made.push_back((id, Made::Done(spoken)));
+        self.items.push_back((id, StreamItem::Done(spoken)));
         Ok(())
     }
 
@@ -264,23 +261,23 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 }
 
-fn prefix<B: Backend>(snapshot: Option<&Snapshot<B>>) -> Option<&Prefix<B>> {
+fn prefix<B: Backend>(snapshot: Option<&Snapshot<B>>) -> Option<&PromptCache<B>> {
     snapshot.map(|snapshot| &snapshot.prefix)
 }
 
 impl<B: Backend> Iterator for Speaking<'_, '_, B> {
-    type Item = Result<(usize, Made), Error>;
+    type Item = Result<(usize, StreamItem), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.made.is_empty() && !self.is_over {
+        while self.items.is_empty() && !self.is_over {
             match self.step() {
                 Ok(goes_on) => self.is_over = !goes_on,
                 Err(error) => (self.failed, self.is_over) = (Some(error), true),
             }
         }
         // Results that were complete before an error come first.
-        match self.made.pop_front() {
-            Some(made) => Some(Ok(made)),
+        match self.items.pop_front() {
+            Some(item) => Some(Ok(item)),
             None => self.failed.take().map(Err),
         }
     }

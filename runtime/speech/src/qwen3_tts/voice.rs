@@ -23,12 +23,12 @@ pub struct Voice {
     /// The speaker vector.
     pub speaker: Vec<f32>,
     /// The words of the recording and its frames of codes, for speech in context.
-    pub context: Option<Context>,
+    pub context: Option<RefRecording>,
 }
 
 /// A recording that the talker continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Context {
+pub struct RefRecording {
     /// The words.
     pub transcript: String,
     /// The codes, one list per frame.
@@ -88,7 +88,7 @@ impl Voice {
         let encoder = || networks.codec_encoder();
         let context = match transcript {
             None => None,
-            Some(transcript) => Some(Context {
+            Some(transcript) => Some(RefRecording {
                 transcript: transcript.to_owned(),
                 frames: recording::frames_of(&samples, networks, CODEC_ENCODER, encoder, observe)?,
             }),
@@ -102,7 +102,7 @@ impl Voice {
         let codec = &model.codec_config().decoder_config;
         let samples = (seconds * f64::from(mel::SAMPLE_RATE)).ceil() as usize;
         let frames = samples.div_ceil(codec.samples_per_frame());
-        let context = |transcript: &str| Context {
+        let context = |transcript: &str| RefRecording {
             transcript: transcript.to_owned(),
             frames: vec![vec![0; codec.num_quantizers]; frames],
         };

@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 
-use acestep_engine::{Error, Event, Observe, Unobserved};
+use acestep_engine::{CancelIf, Error, Unobserved};
 use acestep_speech::{
     Chunks, EndReason, Fault, Options, Spoken, StopReason,
     magpie::{
         MagpieError, Networks, Plan, Request, Sampling, Speaking, Tools,
-        end::{EndRule, Of},
+        end::{EndCodebooks, EndRule},
         speak, tokenizers,
     },
 };
@@ -86,6 +86,19 @@ fn kept_rows_are_those_computed_again_without_a_prior() {
     assert_eq!(of(true), of(false));
 }
 
+/// As in the reference: scale 1 has the logits of one row, but two rows are drawn.
+#[test]
+fn guidance_of_scale_1_has_the_likeliest_codes_of_none_and_other_draws() {
+    let model = Tiny::new(1);
+    let of = |json: &str| {
+        let request = Request { sampling: set(json), ..request("Hello world.") };
+        spoken(&model, &request, Chunks::default()).frames
+    };
+    let likeliest = of(r#"{"use_cfg": false, "temperature": 0}"#);
+    assert_eq!(of(r#"{"cfg_scale": 1, "temperature": 0}"#), likeliest);
+    assert_ne!(of(r#"{"cfg_scale": 1}"#), of(r#"{"use_cfg": false}"#));
+}
+
 #[test]
 fn the_limit_ends_a_sentence_and_is_said() {
     let model = Tiny::new(2);
@@ -108,12 +121,12 @@ fn the_prior_and_the_end_are_those_of_the_request_and_else_of_the_file() {
         let prior = (own.prior.epsilon, own.prior.lookahead, own.start_prior_after);
         (prior, own.end, own.least_frames)
     };
-    let end = EndRule { of: Of::Any, with_drawn: true };
+    let end = EndRule { of: EndCodebooks::Any, with_drawn: true };
     assert_eq!(of("{}"), ((0.1, 5, 0), end, 4));
     let own = of(r#"{ "attention_prior_epsilon": 0.25, "attention_prior_lookahead_window": 7,
         "start_prior_after_n_audio_steps": 3, "eos_detection_method": "argmax_zero_cb",
         "min_generated_frames": 9 }"#);
-    assert_eq!(own, ((0.25, 7, 3), EndRule { of: Of::First, with_drawn: false }, 9));
+    assert_eq!(own, ((0.25, 7, 3), EndRule { of: EndCodebooks::First, with_drawn: false }, 9));
     // An end that may never come: 12 is the limit of the file.
     let sampling = set(r#"{"min_generated_frames": 1000}"#);
     let request = Request { sampling, ..request("Hello.") };
@@ -274,7 +287,7 @@ fn an_end_in_one_codebook_reaches_no_codec_with_any_chunks() {
         let of = |first, others| {
             let sampling = set(r#"{"max_decoder_steps": 50}"#);
             let mut plan = plan(&model, &Request { sampling, ..request(&text) }).expect("a plan");
-            plan.settings.end = EndRule { of: Of::All, with_drawn: true };
+            plan.settings.end = EndRule { of: EndCodebooks::All, with_drawn: true };
             plan.settings.least_frames = 0;
             let networks = Networks::<Flex>::new(&model, place());
             let options = Options { chunks: Chunks { first, others }, ..Options::default() };
@@ -311,21 +324,28 @@ fn a_dictionary_that_is_not_that_of_the_weights_is_refused_by_its_tokenizer() {
     assert_eq!((*rows, *ours), (3039, 3039 - 79 + 21));
     assert!(sizes.starts_with("english_phoneme 21, "), "{sizes}");
     assert!(!error.is_usage() && error.to_string().contains("3039 rows"), "{error}");
-    // A line without a pronunciation.
-    let model = Tiny::new(1).with_dictionary("es_ES_nv230301.dict", "hola\n");
-    let error = plan(&model, &request("A.")).expect_err("a damaged dictionary").to_string();
-    assert!(error.contains("text_tokenizers.spanish_phoneme.phoneme_dict"), "{error}");
 }
 
-struct Cancelling(Cell<usize>);
-
-impl Observe for Cancelling {
-    fn event(&self, _: Event) {}
-
-    fn cancelled(&self) -> bool {
-        self.0.set(self.0.get() + 1);
-        self.0.get() > 4
+/// A line without a pronunciation. The ids of other languages come behind those of this one.
+#[test]
+fn a_damaged_dictionary_refuses_its_own_language_alone() {
+    let whole = Tiny::new(1);
+    let model = Tiny::new(1).with_dictionary("es_ES_nv230301.dict", "hola\n");
+    let of = |model: &Tiny, language: &str, text: &str| {
+        plan(model, &Request { language: Some(language.into()), ..request(text) })
+    };
+    for (language, text) in [("EN", "Hello."), ("de", "Haus"), ("pt-br", "olá"), ("ko", "a")] {
+        let own = of(&model, language, text).expect(language);
+        assert_eq!(own.chunks, of(&whole, language, text).expect(language).chunks, "{language}");
     }
+    assert_eq!(of(&model, "pt-br", "olá").expect("a plan").language, "pt-BR");
+    let error = of(&model, "es", "hola").expect_err("a damaged dictionary");
+    let says = "texts in `es` cannot be read: the model's setting \
+                `text_tokenizers.spanish_phoneme.phoneme_dict` cannot be used: line 1";
+    assert!(error.to_string().starts_with(says), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("another `language`")), "{error}");
+    let ids = plan(&model, &Request { ids: Some(vec![5]), ..Request::default() });
+    assert_eq!(ids.expect("ids").chunks, [[5, 3038]]);
 }
 
 #[test]
@@ -333,7 +353,8 @@ fn a_run_can_be_cancelled_between_steps() {
     let model = Tiny::new(1);
     let networks = Networks::<Flex>::new(&model, place());
     let plan = plan(&model, &request("Hello world.")).expect("a good request");
-    let observe = Cancelling(Cell::new(0));
+    let checks = Cell::new(0);
+    let observe = CancelIf(|| checks.replace(checks.get() + 1) >= 4);
     let speaking =
         Speaking::begin(plan, &networks, Options::default(), &observe).expect("networks");
     let last = speaking.last().expect("an end");

@@ -3,7 +3,7 @@
 use std::fs;
 
 use acestep_import::Qwen3Tts;
-use acestep_speech::qwen3_tts::{Frames, Plan, Request, Sampling, Step};
+use acestep_speech::qwen3_tts::{Frames, Plan, Request, RunStep, Sampling};
 use safetensors::SafeTensors;
 
 use super::{many::described, model, networks, request};
@@ -13,7 +13,7 @@ fn steps(
     model: &Qwen3Tts,
     plans: &[Plan],
     on_device: bool,
-) -> Result<Vec<Vec<Step>>, acestep_engine::Error> {
+) -> Result<Vec<Vec<RunStep>>, acestep_engine::Error> {
     let networks = networks(model);
     let mut frames = Frames::new(plans.len(), &networks)?;
     frames.draw_on_device(on_device);

@@ -10,8 +10,8 @@ use acestep_model::Place;
 use acestep_speech::{
     Chunks, EndReason, Fault, Spoken, StopReason, TimesFormat, Word,
     dia2::{
-        Dialogue, Made, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers,
-        Speaking, reader, speak, streams, words_of_json,
+        Dialogue, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers, Speaking,
+        StreamItem, reader, speak, streams, words_of_json,
     },
 };
 use burn_flex::{Flex, FlexDevice};
@@ -117,9 +117,9 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
         let mut speaking =
             Speaking::begin(plan.clone(), None, &networks, chunks, &Unobserved).expect("begun");
         loop {
-            match speaking.made() {
-                Some(Made::Done(dialogue)) => break (speaking.run().state().step, dialogue),
-                Some(Made::Samples(_)) => (),
+            match speaking.take_item() {
+                Some(StreamItem::Done(dialogue)) => break (speaking.run().state().step, dialogue),
+                Some(StreamItem::Samples(_)) => (),
                 None => speaking.advance().expect("a step"),
             }
         }
@@ -162,9 +162,11 @@ fn an_early_sound_begins_before_the_last_codebooks_are_known() {
                     .expect("begun");
             let (mut steps, start) = (None, speaking.run().start());
             loop {
-                match speaking.made() {
-                    Some(Made::Done(dialogue)) => break (steps.expect("sound"), dialogue, plan),
-                    Some(Made::Samples(_)) => {
+                match speaking.take_item() {
+                    Some(StreamItem::Done(dialogue)) => {
+                        break (steps.expect("sound"), dialogue, plan);
+                    }
+                    Some(StreamItem::Samples(_)) => {
                         steps.get_or_insert(speaking.run().state().step - start);
                     }
                     None => speaking.advance().expect("a step"),
@@ -301,9 +303,9 @@ fn text_that_is_added_while_it_speaks_is_spoken() {
     let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
     let chunks = Chunks { first: 1, others: 1 };
     let mut speaking = Speaking::begin(plan, None, &networks, chunks, &Unobserved).expect("begun");
-    assert!(matches!(speaking.next(), Some(Ok(Made::Samples(_)))));
+    assert!(matches!(speaking.next(), Some(Ok(StreamItem::Samples(_)))));
     speaking.append(reading.more("not really ").expect("words"));
-    let Some(Ok(Made::Done(dialogue))) = speaking.last() else { panic!("it ends") };
+    let Some(Ok(StreamItem::Done(dialogue))) = speaking.last() else { panic!("it ends") };
     let texts: Vec<&str> = dialogue.spoken.words.iter().map(|word| &*word.text).collect();
     assert_eq!(texts, ["no", "not", "really"]);
 }
@@ -327,9 +329,9 @@ fn words_that_come_when_they_are_wanted_are_spoken_as_the_whole() {
     let chunks = Chunks::default();
     let mut speaking = Speaking::begin(plan, None, &networks, chunks, &Unobserved).expect("begun");
     let dialogue = loop {
-        match speaking.made() {
-            Some(Made::Done(dialogue)) => break dialogue,
-            Some(Made::Samples(_)) => {}
+        match speaking.take_item() {
+            Some(StreamItem::Done(dialogue)) => break dialogue,
+            Some(StreamItem::Samples(_)) => {}
             None => {
                 while !has_ended && speaking.wants_entries() {
                     asked += 1;

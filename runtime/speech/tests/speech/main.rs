@@ -6,8 +6,8 @@ use acestep_engine::{Audio, Error, Event, Observe, Unobserved};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, EndReason, Made, Options, SpeechError, Spoken, StopReason,
-    qwen3_tts::{Decoding, Networks, Plan, Request, Sampling, Speaking, Voice, speak},
+    Chunks, EndReason, Options, SpeechError, Spoken, StopReason, StreamItem,
+    qwen3_tts::{Networks, Plan, Request, Sampling, Speaking, StreamingDecoder, Voice, speak},
 };
 use burn_flex::{Flex, FlexDevice};
 
@@ -81,7 +81,7 @@ fn a_long_sound_in_chunks_is_the_whole() {
     let networks = networks(&model);
     let frames: Vec<Vec<u32>> =
         (0..300u32).map(|f| (0..16).map(|g| (f * 7 + g * 13 + f * f % 5) % 64).collect()).collect();
-    let mut decoding = Decoding::begin(&[], &networks).expect("a decoder");
+    let mut decoding = StreamingDecoder::begin(&[], &networks).expect("a decoder");
     let whole = decoding.clone().decode(&frames).expect("sound");
     let mut streamed = Vec::new();
     let mut sizes = [1, 3, 2, 11, 17, 1, 30].into_iter().cycle();
@@ -100,7 +100,7 @@ fn a_copy_of_a_sound_goes_on_as_the_sound() {
     let model = model();
     let networks = networks(&model);
     let frames = vec![vec![3; 16], vec![9; 16]];
-    let mut decoding = Decoding::begin(&frames, &networks).expect("a decoder");
+    let mut decoding = StreamingDecoder::begin(&frames, &networks).expect("a decoder");
     let mut copy = decoding.clone();
     let next = decoding.decode(&frames[..1]).expect("sound");
     decoding.decode(&frames).expect("sound");
@@ -302,8 +302,8 @@ fn no_frame_is_written_before_it_is_asked_for() {
     let run = Speaking::begin(vec![plan], None, &networks, options, &written).expect("networks");
     for (chunk, made) in (1..).zip(run) {
         match made.expect("speech") {
-            (_, Made::Samples(_)) => assert_eq!(written.0.get(), chunk),
-            (_, Made::Done(spoken)) => assert_eq!(spoken.frames.len() + 1, chunk),
+            (_, StreamItem::Samples(_)) => assert_eq!(written.0.get(), chunk),
+            (_, StreamItem::Done(spoken)) => assert_eq!(spoken.frames.len() + 1, chunk),
         }
     }
 }

@@ -1,16 +1,12 @@
 //! Several runs side by side, and texts of several segments.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::{cell::Cell, fs, path::Path};
 
-use acestep_engine::{Error, Event, Observe, Unobserved};
+use acestep_engine::{Error, Event, Unobserved};
 use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
-    Chunks, EndReason, Fault, Made, Options, SpeechError, Spoken, StopReason,
+    Chunks, EndReason, Fault, Options, SpeechError, Spoken, StopReason, StreamItem,
     qwen3_tts::{Plan, Request, Sampling, Speaking, Voice, speak},
 };
 use burn_flex::{Flex, FlexDevice};
@@ -29,8 +25,8 @@ fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken
     let runs = Speaking::begin(plans, None, &networks, options, &Unobserved).expect("networks");
     for made in runs {
         match made.expect("speech") {
-            (id, Made::Samples(samples)) => streamed[id].extend(samples),
-            (id, Made::Done(spoken)) => done[id] = Some(spoken),
+            (id, StreamItem::Samples(samples)) => streamed[id].extend(samples),
+            (id, StreamItem::Done(spoken)) => done[id] = Some(spoken),
         }
     }
     let done =
@@ -237,23 +233,20 @@ fn a_loop_ends_after_the_same_frame_for_all_chunks() {
 /// A chunk is 80 s here, and a loop 4 s: no frame is written after its 50.
 #[test]
 fn a_loop_ends_the_run_before_a_chunk_is_full() {
-    struct Most(AtomicUsize);
-    impl Observe for Most {
-        fn event(&self, event: Event) {
-            if let Event::Advanced { done, .. } = event {
-                self.0.fetch_max(done, Relaxed);
-            }
-        }
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let (model, request) = looping(folder.path());
     let plan = Plan::new(&request, None, 0, &model).expect("a plan");
     assert_eq!(plan.most_frames, 199);
-    let (chunks, frames) = (Chunks { first: 1, others: 1000 }, Most(AtomicUsize::new(0)));
+    let (chunks, frames) = (Chunks { first: 1, others: 1000 }, Cell::new(0));
+    let observe = |event: Event| {
+        if let Event::Advanced { done, .. } = event {
+            frames.set(done.max(frames.get()));
+        }
+    };
     let mut sink = |_: &[f32]| Ok(());
-    let spoken = speak(&plan, None, &networks(&model), chunks, &frames, &mut sink);
+    let spoken = speak(&plan, None, &networks(&model), chunks, &observe, &mut sink);
     assert_eq!(spoken.expect("speech").frames.len(), 50);
-    assert_eq!(frames.0.into_inner(), 50);
+    assert_eq!(frames.get(), 50);
 }
 
 /// The second sentence is longer than the first one, so it needs more rows and frames.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     families,
     measure::{
-        Rate, Run, Stage,
+        BenchStage, Rate, Run,
         ceilings::{Binds, Ceilings, Floor, Weights},
         clock::{self, Time},
     },
@@ -16,9 +16,9 @@ use crate::{
 
 /// Measurement of one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     #[serde(deserialize_with = "families::stage")]
-    pub(crate) stage: &'static Stage,
+    pub(crate) stage: &'static BenchStage,
     /// Description of one run.
     pub(crate) unit: String,
     #[serde(flatten)]
@@ -46,11 +46,11 @@ pub(crate) struct Measured {
 /// # Errors
 /// Errors of `work`.
 pub(crate) fn measure(
-    stage: &'static Stage,
+    stage: &'static BenchStage,
     dtype: DType,
     ceilings: Ceilings,
     work: impl FnOnce() -> Result<Run>,
-) -> Result<Measured> {
+) -> Result<Measurement> {
     // What the stage before left behind is not this stage's.
     allocator::return_freed_memory();
     let peak_is_ours = clock::reset_peak();
@@ -59,7 +59,7 @@ pub(crate) fn measure(
     let bytes = cost.weights * Weights::of(dtype).bytes();
     let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
     let Floor { seconds: floor_s, binds } = ceilings.floor(cost.flop, bytes);
-    Ok(Measured {
+    Ok(Measurement {
         stage,
         unit,
         time,
@@ -77,7 +77,7 @@ pub(crate) fn measure(
     })
 }
 
-impl Measured {
+impl Measurement {
     /// Returns `of()`, or `-` if there is no floor, because loading only moves data.
     pub(crate) fn floored(&self, of: impl FnOnce() -> String) -> String {
         if self.floor_s > 0.0 { of() } else { "-".to_owned() }

@@ -6,7 +6,7 @@ use std::{io::ErrorKind, path::Path};
 
 use anyhow::{Context, Result};
 
-use super::{peers::Peer, results::Results, section};
+use super::{peers::Peer, results::BenchRun, section};
 use crate::{Error, Host};
 
 const END: &str = "<!-- end of acestep bench -->";
@@ -20,7 +20,7 @@ fn begin(name: &str) -> String {
 ///
 /// # Errors
 /// If the page cannot be read or written, or if the end comment of a section is missing.
-pub fn write(path: &Path, runs: &[Results], peers: &[Peer], host: &dyn Host) -> Result<()> {
+pub fn write(path: &Path, runs: &[BenchRun], peers: &[Peer], host: &dyn Host) -> Result<()> {
     let shown = path.display();
     let mut page = match std::fs::read_to_string(path) {
         Ok(page) => page,
@@ -34,7 +34,7 @@ pub fn write(path: &Path, runs: &[Results], peers: &[Peer], host: &dyn Host) -> 
         }
     }
     for name in names {
-        let own: Vec<Results> =
+        let own: Vec<BenchRun> =
             runs.iter().filter(|run| section::name(run) == name).cloned().collect();
         let body = section::markdown(&own, peers);
         page = placed(&page, &name, &body).ok_or_else(|| Error::NoEnd {

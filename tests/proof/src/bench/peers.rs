@@ -11,11 +11,11 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Deserialize;
 
-use super::results::{self, Results};
+use super::results::{self, BenchRun};
 use crate::{
     Error,
     families::{self, Preset},
-    measure::Stage,
+    measure::BenchStage,
 };
 
 /// Another program.
@@ -34,7 +34,7 @@ struct Row {
     #[serde(deserialize_with = "families::preset")]
     preset: &'static Preset,
     #[serde(deserialize_with = "families::stage")]
-    stage: &'static Stage,
+    stage: &'static BenchStage,
     dtype: String,
     duration_s: f64,
     wall_s: f64,
@@ -56,7 +56,7 @@ impl Peer {
     }
 
     /// Returns its seconds for the same work in the same type, if it has them.
-    pub(crate) fn seconds(&self, run: &Results, stage: &Stage) -> Option<f64> {
+    pub(crate) fn seconds(&self, run: &BenchRun, stage: &BenchStage) -> Option<f64> {
         let same = |row: &&Row| {
             row.stage == stage
                 && row.dtype == run.dtype

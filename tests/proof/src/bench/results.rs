@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::Measured;
+use super::Measurement;
 use crate::{
     Error,
     families::{self, Preset},
@@ -15,7 +15,7 @@ use crate::{
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Results {
+pub struct BenchRun {
     /// Version of the program.
     pub(crate) version: String,
     /// Start of the run in UTC.
@@ -36,13 +36,13 @@ pub struct Results {
     /// Weight type.
     pub(crate) dtype: String,
     pub(crate) ceilings: Peaks,
-    pub(crate) stages: Vec<Measured>,
+    pub(crate) stages: Vec<Measurement>,
 }
 
 /// From this load average on, times are affected by other programs.
 const BUSY: f64 = 0.5;
 
-impl Results {
+impl BenchRun {
     /// True if other programs were running too.
     pub(crate) fn was_busy(&self) -> bool {
         self.load_1m.is_some_and(|load| load > BUSY)
@@ -62,7 +62,7 @@ impl Results {
     }
 
     /// Returns a text that identifies a measurement.
-    fn key(&self, measured: &Measured) -> String {
+    fn key(&self, measured: &Measurement) -> String {
         let Self { preset, duration_s, dtype, machine, .. } = self;
         let stage = measured.stage;
         let part = if *stage == LOAD { &measured.unit } else { "" };
@@ -72,7 +72,7 @@ impl Results {
 }
 
 /// Returns the measurement that the results have twice: only one of the two could be shown.
-pub fn repeated(results: &[Results]) -> Option<String> {
+pub fn repeated(results: &[BenchRun]) -> Option<String> {
     let mut keys: Vec<String> =
         results.iter().flat_map(|run| run.stages.iter().map(|stage| run.key(stage))).collect();
     keys.sort();

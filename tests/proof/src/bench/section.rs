@@ -1,17 +1,17 @@
 //! One machine's results as a section of a page.
 
-use super::{Measured, peers::Peer, results::Results};
+use super::{Measurement, peers::Peer, results::BenchRun};
 use crate::{
     families::Preset,
     markdown::{gigabytes, operations, ratio, seconds, table},
     measure::{
-        Stage,
+        BenchStage,
         ceilings::{Arithmetic, Ceilings, Registers},
     },
 };
 
 /// Returns the name of a machine's section; runs with the same name share one.
-pub(crate) fn name(run: &Results) -> String {
+pub(crate) fn name(run: &BenchRun) -> String {
     let device = run.machine.name.as_ref().unwrap_or(&run.machine.device);
     if run.machine.is_processor() {
         let level = if run.level.is_empty() { String::new() } else { format!(", {}", run.level) };
@@ -22,10 +22,10 @@ pub(crate) fn name(run: &Results) -> String {
 }
 
 /// Returns the section in Markdown, without its heading. All `runs` are of one machine.
-pub(crate) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
+pub(crate) fn markdown(runs: &[BenchRun], peers: &[Peer]) -> String {
     let limits = Limits::of(runs);
     let mut text = about(runs, &limits);
-    if runs.iter().any(Results::was_busy) {
+    if runs.iter().any(BenchRun::was_busy) {
         text += "**The load average before was above 0.5**: other programs, or an earlier run of \
                  this one, may have made times longer.\n\n";
     }
@@ -36,10 +36,10 @@ pub(crate) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
         }
     }
     for (preset, duration_s) in songs {
-        let of_song = |run: &&Results| (run.preset, run.duration_s) == (preset, duration_s);
+        let of_song = |run: &&BenchRun| (run.preset, run.duration_s) == (preset, duration_s);
         let of_song = runs.iter().filter(of_song);
         let rows = of_song.flat_map(|run| {
-            let of_stage = |of: &Measured| of.against(limits.of_stage(run, of.stage));
+            let of_stage = |of: &Measurement| of.against(limits.of_stage(run, of.stage));
             run.stages.iter().map(of_stage).map(|of| row(run, &of, peers)).collect::<Vec<_>>()
         });
         let length = if preset.has_length() { format!(", {duration_s} s") } else { String::new() };
@@ -65,7 +65,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn of(runs: &[Results]) -> Self {
+    fn of(runs: &[BenchRun]) -> Self {
         let mut limits = Self::default();
         for run in runs {
             let peaks = run.ceilings;
@@ -84,7 +84,7 @@ impl Limits {
     }
 
     /// Returns the ceilings that a stage of a run is compared with.
-    fn of_stage(&self, run: &Results, stage: &Stage) -> Ceilings {
+    fn of_stage(&self, run: &BenchRun, stage: &BenchStage) -> Ceilings {
         let own = run.ceilings.used.flop_per_s;
         let registers = self.registers.and_then(|registers| match run.ceilings.arithmetic {
             Arithmetic::Product => None,
@@ -102,7 +102,7 @@ impl Limits {
     }
 }
 
-fn about(runs: &[Results], limits: &Limits) -> String {
+fn about(runs: &[BenchRun], limits: &Limits) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     // Values that differ between runs are listed for each run.
     let mut row = |name: &str, values: Vec<String>| {
@@ -112,7 +112,7 @@ fn about(runs: &[Results], limits: &Limits) -> String {
             rows.push(vec![name.to_owned(), values.join(", ")]);
         }
     };
-    let each = |value: &dyn Fn(&Results) -> String| runs.iter().map(value).collect::<Vec<_>>();
+    let each = |value: &dyn Fn(&BenchRun) -> String| runs.iter().map(value).collect::<Vec<_>>();
     row("date", each(&|run| run.date.clone()));
     row("program", each(&|run| format!("acestep {}", run.version)));
     row("device", each(&|run| run.machine.device.clone()));
@@ -162,7 +162,7 @@ fn heads(peers: &[Peer]) -> Vec<&str> {
     own.into_iter().chain(peers.iter().map(|peer| peer.name.as_str())).collect()
 }
 
-fn row(run: &Results, m: &Measured, peers: &[Peer]) -> Vec<String> {
+fn row(run: &BenchRun, m: &Measurement, peers: &[Peer]) -> Vec<String> {
     let own = [
         m.stage.name.to_owned(),
         m.unit.clone(),

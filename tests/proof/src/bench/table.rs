@@ -1,11 +1,11 @@
 //! The results as text for a terminal.
 
-use super::results::Results;
+use super::results::BenchRun;
 use crate::{markdown::operations, measure::ceilings::Peaks};
 
 /// Returns two lines per stage, below the ceilings of the machine.
-pub fn text(results: &Results) -> String {
-    let Results { machine, dtype, threads, level, ceilings, .. } = results;
+pub fn text(results: &BenchRun) -> String {
+    let BenchRun { machine, dtype, threads, level, ceilings, .. } = results;
     let level = if level.is_empty() { String::new() } else { format!(", {level}") };
     let load = results.load_1m.map_or(String::new(), |load| format!(", load average {load:.2}"));
     let mut lines = vec![

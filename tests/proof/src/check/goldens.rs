@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::{
     Host,
     rows::{Item, Line, Tell, Verified},
-    verify::{self, Case, Given, Worker},
+    verify::{self, Case, Given, WorkerCommand},
 };
 
 /// The name of the built-in set.
@@ -46,7 +46,7 @@ pub(crate) fn run(
     index: usize,
     goldens: Option<&Path>,
     device: Device,
-    worker: &Worker<'_>,
+    worker: &WorkerCommand<'_>,
     host: &dyn Host,
     tell: &Tell<'_>,
 ) -> Result<()> {

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A part of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CheckPart {
     /// The device itself: always, and before the others.
     Device,
     /// The reference's stored results.
@@ -47,7 +47,7 @@ pub enum Part {
     Bench,
 }
 
-impl Part {
+impl CheckPart {
     /// The parts of a report, in its order.
     pub const ALL: [Self; 5] =
         [Self::Verify, Self::Kernels, Self::Lengths, Self::Types, Self::Bench];

@@ -7,9 +7,9 @@ use burn::tensor::DType;
 use serde_json::Value;
 
 use crate::{
-    bench::{Measured, measured},
+    bench::{Measurement, measured},
     families::{self, PRESETS, Preset, Work},
-    measure::{Stage, ceilings::Ceilings, clock},
+    measure::{BenchStage, ceilings::Ceilings, clock},
     rows::{Ceiling, Item, Line, Speed, Tell},
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct Task {
     id: String,
     /// Number of the preset.
     preset: usize,
-    stage: &'static Stage,
+    stage: &'static BenchStage,
     work: Work,
     seconds: f64,
 }
@@ -96,7 +96,7 @@ fn measure_ceilings<B: Backend>(place: &Place<B>, tell: &Tell) {
 }
 
 impl Speed {
-    fn new(id: String, dtype: DType, measured: &Measured) -> Self {
+    fn new(id: String, dtype: DType, measured: &Measurement) -> Self {
         Self {
             id,
             unit: measured.unit.clone(),

@@ -23,7 +23,7 @@ const SCRIPT: &str = include_str!("../../../../scripts/torch_speed.py");
 /// A line of the script.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Said {
+enum ScriptLine {
     Begin(String),
     Torch(String),
     Row(Torch),
@@ -67,9 +67,9 @@ pub(crate) fn run(
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(Said::Begin(id)) => host.line(&format!("torch             {id}")),
-                Ok(Said::Torch(version)) => results.torch = Some(version),
-                Ok(Said::Row(row)) => {
+                Ok(ScriptLine::Begin(id)) => host.line(&format!("torch             {id}")),
+                Ok(ScriptLine::Torch(version)) => results.torch = Some(version),
+                Ok(ScriptLine::Row(row)) => {
                     let time = row.wall_s.map(|seconds| format!("{:.3} ms", seconds * 1e3));
                     let time = time.or(row.error.clone()).unwrap_or_default();
                     host.line(&format!("         {}: {time}", row.mode));

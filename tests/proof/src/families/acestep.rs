@@ -14,33 +14,35 @@ pub(crate) mod types;
 use acestep_import::Network;
 
 use super::{Preset, Timed, Work};
-use crate::measure::Stage;
+use crate::measure::BenchStage;
 use speed::{
     Work as Own,
     sizes::{LanguageSizes, Sizes},
 };
 
-static TEXT_ENCODER: Stage =
-    Stage::new("text-encoder", "Text encoder: caption tokens to hidden states").shared();
-static CONDITION: Stage =
-    Stage::new("condition", "Condition encoder: lyrics, timbre and caption to one condition");
-static CODES: Stage = Stage::new("codes", "Audio codes to latent hints").with_length();
-static DIT: Stage =
-    Stage::new("dit", "One step of the diffusion transformer").kept_as_asked().with_length();
-static VAE: Stage = Stage::new("vae", "VAE decoder: latents to sound").shared().with_length();
-static VAE_ENCODE: Stage =
-    Stage::new("vae-encode", "VAE encoder: sound to latents").shared().with_length();
-static LM_PREFILL: Stage =
-    Stage::new("lm-prefill", "A prompt of the language model").kept_as_asked();
-static LM_DECODE: Stage =
-    Stage::new("lm-decode", "An audio code of the language model").kept_as_asked().with_length();
-static LM_DECODE_CFG: Stage =
-    Stage::new("lm-decode-cfg", "An audio code with guidance: two rows in one pass")
+static TEXT_ENCODER: BenchStage =
+    BenchStage::new("text-encoder", "Text encoder: caption tokens to hidden states").shared();
+static CONDITION: BenchStage =
+    BenchStage::new("condition", "Condition encoder: lyrics, timbre and caption to one condition");
+static CODES: BenchStage = BenchStage::new("codes", "Audio codes to latent hints").with_length();
+static DIT: BenchStage =
+    BenchStage::new("dit", "One step of the diffusion transformer").kept_as_asked().with_length();
+static VAE: BenchStage =
+    BenchStage::new("vae", "VAE decoder: latents to sound").shared().with_length();
+static VAE_ENCODE: BenchStage =
+    BenchStage::new("vae-encode", "VAE encoder: sound to latents").shared().with_length();
+static LM_PREFILL: BenchStage =
+    BenchStage::new("lm-prefill", "A prompt of the language model").kept_as_asked();
+static LM_DECODE: BenchStage = BenchStage::new("lm-decode", "An audio code of the language model")
+    .kept_as_asked()
+    .with_length();
+static LM_DECODE_CFG: BenchStage =
+    BenchStage::new("lm-decode-cfg", "An audio code with guidance: two rows in one pass")
         .kept_as_asked()
         .with_length();
 
 /// All stages of the presets, in the order of the pipeline.
-pub(super) static STAGES: &[&Stage] = &[
+pub(super) static STAGES: &[&BenchStage] = &[
     &TEXT_ENCODER,
     &CONDITION,
     &CODES,
@@ -53,7 +55,7 @@ pub(super) static STAGES: &[&Stage] = &[
 ];
 
 /// The stages of a song, and the work of each.
-type OfSong = [(&'static Stage, Work); 6];
+type OfSong = [(&'static BenchStage, Work); 6];
 
 const fn song(sizes: Sizes) -> OfSong {
     [
@@ -71,7 +73,7 @@ static BASE: OfSong = song(Sizes::Base);
 static XL: OfSong = song(Sizes::Xl);
 
 /// The stages of a language model, and the work of each.
-type OfLanguage = [(&'static Stage, Work); 3];
+type OfLanguage = [(&'static BenchStage, Work); 3];
 
 const fn language(sizes: LanguageSizes) -> OfLanguage {
     [
@@ -85,9 +87,10 @@ static LM_06B: OfLanguage = language(LanguageSizes::B06);
 static LM_17B: OfLanguage = language(LanguageSizes::B17);
 static LM_4B: OfLanguage = language(LanguageSizes::B4);
 
-static VAE_ALONE: &[(&Stage, Work)] =
+static VAE_ALONE: &[(&BenchStage, Work)] =
     &[(&VAE, Work::Song(Own::Vae)), (&VAE_ENCODE, Work::Song(Own::VaeEncode))];
-static TEXT_ENCODER_ALONE: &[(&Stage, Work)] = &[(&TEXT_ENCODER, Work::Song(Own::TextEncoder))];
+static TEXT_ENCODER_ALONE: &[(&BenchStage, Work)] =
+    &[(&TEXT_ENCODER, Work::Song(Own::TextEncoder))];
 
 /// The networks of a language model.
 const LANGUAGE_MODEL: &[Network] = &[Network::LanguageModel];
@@ -108,7 +111,7 @@ pub(super) static PRESETS: &[Preset] = &[
 /// Song lengths in seconds for diffusion steps and decoding.
 const LENGTHS: &[f64] = &[10.0, 60.0, 240.0];
 
-const fn timed(preset: &'static str, stage: &'static Stage, lengths: &'static [f64]) -> Timed {
+const fn timed(preset: &'static str, stage: &'static BenchStage, lengths: &'static [f64]) -> Timed {
     Timed { preset, stage, lengths }
 }
 

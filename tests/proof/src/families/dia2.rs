@@ -18,27 +18,28 @@ use anyhow::Result;
 use super::{Preset, Tensors, Texts, Work, config_in, listed};
 use crate::{
     golden::{Lacks, set::Set, tolerance::bounds},
-    measure::Stage,
+    measure::BenchStage,
 };
 use speed::{Sizes, Work as Own};
 
 const CODEC: &str = "mimi";
 const DIALOGUE: &str = "dialogue";
 
-static BACKBONE: Stage =
-    Stage::new("backbone", "Backbone of Dia2: one step with guidance").kept_as_asked();
-static DEPFORMER: Stage =
-    Stage::new("depformer", "Depformer: the other 31 codes of a frame").kept_as_asked();
-static MIMI: Stage = Stage::new("mimi", "Mimi: 8 frames to samples").in_f32().shared();
-static MIMI_ONE: Stage =
-    Stage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").in_f32().shared();
-static SNAPSHOT: Stage = Stage::new("snapshot", "Kept voice of Dia2, 10 s, to the state of a run");
+static BACKBONE: BenchStage =
+    BenchStage::new("backbone", "Backbone of Dia2: one step with guidance").kept_as_asked();
+static DEPFORMER: BenchStage =
+    BenchStage::new("depformer", "Depformer: the other 31 codes of a frame").kept_as_asked();
+static MIMI: BenchStage = BenchStage::new("mimi", "Mimi: 8 frames to samples").in_f32().shared();
+static MIMI_ONE: BenchStage =
+    BenchStage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").in_f32().shared();
+static SNAPSHOT: BenchStage =
+    BenchStage::new("snapshot", "Kept voice of Dia2, 10 s, to the state of a run");
 
 /// All stages of the presets, in the order of the pipeline.
-pub(super) static STAGES: &[&Stage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE, &SNAPSHOT];
+pub(super) static STAGES: &[&BenchStage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE, &SNAPSHOT];
 
 /// The stages of a size, and the work of each.
-type OfSize = [(&'static Stage, Work); 5];
+type OfSize = [(&'static BenchStage, Work); 5];
 
 const fn of(sizes: Sizes) -> OfSize {
     [

@@ -23,26 +23,28 @@ use anyhow::Result;
 use super::{Preset, Tensors, Texts, Work, config_in, listed};
 use crate::{
     golden::{Lacks, tolerance::bounds},
-    measure::Stage,
+    measure::BenchStage,
 };
 use speed::{Sizes, Work as Own};
 
 const TALKER: &str = "talker";
 const CODEC: &str = "speech codec";
 
-static TALKER_STEP: Stage =
-    Stage::new("talker", "Talker: one frame to the next first code").kept_as_asked();
-static PREDICTOR: Stage =
-    Stage::new("code-predictor", "Code predictor: the other codes of a frame").kept_as_asked();
-static CODEC_STAGE: Stage = Stage::new("codec", "Codec decoder: 8 frames to samples").shared();
-static CODEC_ONE: Stage =
-    Stage::new("codec-first", "Codec decoder: 1 frame to samples, as the first chunk").shared();
+static TALKER_STEP: BenchStage =
+    BenchStage::new("talker", "Talker: one frame to the next first code").kept_as_asked();
+static PREDICTOR: BenchStage =
+    BenchStage::new("code-predictor", "Code predictor: the other codes of a frame").kept_as_asked();
+static CODEC_STAGE: BenchStage =
+    BenchStage::new("codec", "Codec decoder: 8 frames to samples").shared();
+static CODEC_ONE: BenchStage =
+    BenchStage::new("codec-first", "Codec decoder: 1 frame to samples, as the first chunk")
+        .shared();
 
 /// All stages of the presets, in the order of the pipeline.
-pub(super) static STAGES: &[&Stage] = &[&TALKER_STEP, &PREDICTOR, &CODEC_STAGE, &CODEC_ONE];
+pub(super) static STAGES: &[&BenchStage] = &[&TALKER_STEP, &PREDICTOR, &CODEC_STAGE, &CODEC_ONE];
 
 /// The stages of speech, and the work of each.
-type OfSpeech = [(&'static Stage, Work); 4];
+type OfSpeech = [(&'static BenchStage, Work); 4];
 
 const fn speech(sizes: Sizes) -> OfSpeech {
     [

@@ -10,12 +10,12 @@ use anyhow::Result;
 
 use super::{
     case::Case,
-    word::{Done, Word},
+    message::{Done, Message},
 };
 use crate::{Error, Host};
 
 /// Receives messages about cases that begin or finish.
-pub(crate) type Tell<'a> = dyn Fn(&Word) -> io::Result<()> + 'a;
+pub(crate) type Tell<'a> = dyn Fn(&Message) -> io::Result<()> + 'a;
 
 /// The cases so far.
 pub(crate) struct Ledger<'a> {
@@ -42,8 +42,8 @@ impl<'a> Ledger<'a> {
         Self { cases: RefCell::default(), known, tell, host, deaf, still_works, is_gone }
     }
 
-    fn say(&self, word: &Word) {
-        if let Err(error) = (self.tell)(word) {
+    fn say(&self, message: &Message) {
+        if let Err(error) = (self.tell)(message) {
             self.deaf.set(Some(error));
         }
     }
@@ -51,7 +51,7 @@ impl<'a> Ledger<'a> {
     /// Adds a case and reports it.
     pub(crate) fn add(&self, case: Case) {
         if !self.known.has(&case.file, &case.case) {
-            self.say(&Word::Case(case.clone()));
+            self.say(&Message::Case(case.clone()));
             self.cases.borrow_mut().push(case);
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Ledger<'a> {
 
     /// Reports that a file is finished.
     pub(crate) fn end_file(&self, file: &str) {
-        self.say(&Word::File(file.to_owned()));
+        self.say(&Message::File(file.to_owned()));
     }
 
     /// Computes some cases of a file, unless the run is to end.
@@ -86,7 +86,7 @@ impl<'a> Ledger<'a> {
         use acestep_engine::Error::{Cancelled, Checkpoint};
 
         let (file, component) = (file.to_owned(), component.to_owned());
-        self.say(&Word::Begin { file, component, cases });
+        self.say(&Message::Begin { file, component, cases });
         if let Some(error) = self.deaf.take() {
             return Err(Error::Output(error).into());
         }
@@ -162,10 +162,10 @@ mod tests {
     fn what_is_finished_is_not_told_again() {
         let of = |name: &str| Case::new("file", name, "noise");
         let mut known = Done::default();
-        known.note(&Word::Case(of("a")));
+        known.note(&Message::Case(of("a")));
         let told = RefCell::new(Vec::new());
-        let tell = |word: &Word| {
-            told.borrow_mut().push(word.clone());
+        let tell = |message: &Message| {
+            told.borrow_mut().push(message.clone());
             Ok(())
         };
         let ledger = Ledger::new(&known, &tell, &Quiet, &|| true);
@@ -174,13 +174,13 @@ mod tests {
         assert!(ledger.knows("file", ["a"].into_iter()));
         assert!(!ledger.knows("file", ["a", "b"].into_iter()));
         assert!(!ledger.knows("another", ["a"].into_iter()));
-        assert_eq!(told.take(), [Word::Case(of("b"))]);
+        assert_eq!(told.take(), [Message::Case(of("b"))]);
     }
 
     #[test]
     fn a_run_that_nobody_listens_to_ends() {
-        let tell = |word: &Word| match word {
-            Word::Case(case) if case.case == "b" => Err(io::ErrorKind::BrokenPipe.into()),
+        let tell = |message: &Message| match message {
+            Message::Case(case) if case.case == "b" => Err(io::ErrorKind::BrokenPipe.into()),
             _ => Ok(()),
         };
         let known = Done::default();

@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        golden::{set::Set, word::Done},
+        golden::{message::Done, set::Set},
         host::Quiet,
     };
 

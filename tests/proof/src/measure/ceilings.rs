@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "cpu")]
 use super::silicon;
-use super::{Stage, clock};
+use super::{BenchStage, clock};
 
 /// Rates that a stage is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ impl Peaks {
 
     /// Returns the type of a stage's weights in a run in `dtype`, and the ceilings of the stage. On a GPU they are those of
     /// the run, which are at least as high as those of f32.
-    pub(crate) fn of_stage(self, stage: &Stage, dtype: DType) -> (DType, Ceilings) {
+    pub(crate) fn of_stage(self, stage: &BenchStage, dtype: DType) -> (DType, Ceilings) {
         match (stage.is_in_f32, self.registers) {
             (false, _) => (dtype, self.used),
             (true, None) => (DType::F32, self.used),
@@ -292,7 +292,7 @@ mod tests {
     /// AMX multiplies bf16 sixteen times as fast as FMA multiplies f32, Zen 5 not twice as fast.
     #[test]
     fn a_stage_in_f32_is_compared_with_f32_or_with_three_products_of_bf16() {
-        static CODEC: Stage = Stage::new("codec", "A codec").in_f32();
+        static CODEC: BenchStage = BenchStage::new("codec", "A codec").in_f32();
         let amx = Registers {
             f32_flop_per_s: 340e9,
             bf16_flop_per_s: Some(5400e9),
@@ -308,7 +308,7 @@ mod tests {
             let peaks = Peaks::of_processor(registers, 40e9, 300e9, weights);
             let expected = Ceilings { flop_per_s: rate, bytes_per_s: 40e9 };
             assert_eq!(peaks.of_stage(&CODEC, DType::BF16), (DType::F32, expected), "{weights:?}");
-            static MODEL: Stage = Stage::new("model", "A model");
+            static MODEL: BenchStage = BenchStage::new("model", "A model");
             assert_eq!(peaks.of_stage(&MODEL, DType::BF16), (DType::BF16, peaks.used));
         }
     }

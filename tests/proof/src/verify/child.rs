@@ -17,7 +17,7 @@ use crate::{
     golden::{
         case::Case,
         ledger::Tell,
-        word::{Done, Word},
+        message::{Done, Message},
     },
 };
 
@@ -40,10 +40,10 @@ pub(crate) fn run(
     let (mut done, mut cases) = (Done::default(), Vec::new());
     loop {
         let before = done.clone();
-        let mut take = |word: Word| -> Result<()> {
-            done.note(&word);
-            tell(&word).map_err(Error::Output)?;
-            if let Word::Case(case) = word {
+        let mut take = |message: Message| -> Result<()> {
+            done.note(&message);
+            tell(&message).map_err(Error::Output)?;
+            if let Message::Case(case) = message {
                 cases.push(case);
             }
             Ok(())
@@ -66,12 +66,12 @@ pub(crate) fn run(
             let why = how(status);
             let left = names.iter().filter(|name| !before.has(&file, name));
             for name in left {
-                take(Word::Case(Case::new(&file, name, component.clone()).failed(&why)))?;
+                take(Message::Case(Case::new(&file, name, component.clone()).failed(&why)))?;
             }
             if names.is_empty() {
                 let rest = Case::new(&file, "the rest", component.clone()).failed(&why);
-                take(Word::Case(rest))?;
-                take(Word::File(file))?;
+                take(Message::Case(rest))?;
+                take(Message::File(file))?;
             }
         }
         if done == before {
@@ -105,27 +105,27 @@ fn start(mut command: Command, done: &Done) -> Result<Child> {
 /// Reads all messages of a child. Returns (everything was finished, cases that it was computing).
 fn follow(
     child: &mut Child,
-    take: &mut impl FnMut(Word) -> Result<()>,
+    take: &mut impl FnMut(Message) -> Result<()>,
 ) -> Result<(bool, Option<At>)> {
     let (mut ended, mut at) = (false, None::<At>);
     let Some(stdout) = child.stdout.take() else { return Ok((false, None)) };
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         // Libraries and drivers may also print to stdout.
-        let Ok(word) = serde_json::from_str(&line) else { continue };
-        match word {
-            Word::Begin { file, component, cases } => at = Some(At { file, component, cases }),
-            Word::Case(case) => {
+        let Ok(message) = serde_json::from_str(&line) else { continue };
+        match message {
+            Message::Begin { file, component, cases } => at = Some(At { file, component, cases }),
+            Message::Case(case) => {
                 if let Some(at) = &mut at {
                     at.cases.retain(|name| *name != case.case);
                 }
-                take(Word::Case(case))?;
+                take(Message::Case(case))?;
             }
-            Word::File(file) => {
+            Message::File(file) => {
                 at = None;
-                take(Word::File(file))?;
+                take(Message::File(file))?;
             }
-            Word::End => ended = true,
-            Word::Error { message, hint } => return Err(Error::Child { message, hint }.into()),
+            Message::End => ended = true,
+            Message::Error { message, hint } => return Err(Error::Child { message, hint }.into()),
         }
     }
     Ok((ended, at))
@@ -145,7 +145,7 @@ mod tests {
     /// (name, reason) and the number of messages.
     fn ran(scripts: &[&str]) -> (Result<Vec<Outcome>>, usize) {
         let (told, mut next) = (RefCell::new(0), 0);
-        let tell = |_: &Word| {
+        let tell = |_: &Message| {
             *told.borrow_mut() += 1;
             Ok(())
         };
@@ -161,23 +161,23 @@ mod tests {
         (cases.map(|cases| cases.into_iter().map(pair).collect()), told.take())
     }
 
-    fn say(word: &Word) -> String {
-        format!("echo '{}'; ", serde_json::to_string(word).expect("JSON"))
+    fn say(message: &Message) -> String {
+        format!("echo '{}'; ", serde_json::to_string(message).expect("JSON"))
     }
 
     fn begin(names: &[&str]) -> String {
         let cases = names.iter().map(|&name| name.to_owned()).collect();
-        say(&Word::Begin { file: "f".into(), component: "noise".into(), cases })
+        say(&Message::Begin { file: "f".into(), component: "noise".into(), cases })
     }
 
     fn case(name: &str) -> String {
-        say(&Word::Case(Case { pass: Some(true), ..Case::new("f", name, "noise") }))
+        say(&Message::Case(Case { pass: Some(true), ..Case::new("f", name, "noise") }))
     }
 
     #[test]
     fn what_a_process_dies_at_has_failed_and_another_does_the_rest() {
         let dies = [begin(&["a"]), case("a"), begin(&["b", "c"]), case("b"), "kill -9 $$".into()];
-        let lives = [begin(&["d"]), "echo noise; ".into(), case("d"), say(&Word::End)];
+        let lives = [begin(&["d"]), "echo noise; ".into(), case("d"), say(&Message::End)];
         let (cases, told) = ran(&[&dies.concat(), &lives.concat()]);
         let killed = Some("its process was killed".to_owned());
         let expected = [("a", None), ("b", None), ("c", killed), ("d", None)];
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn a_process_without_a_device_leaves_the_rest_to_another() {
         let gone = [begin(&["a"]), case("a"), begin(&["b"])].concat();
-        let (cases, _) = ran(&[&gone, &[case("b"), say(&Word::End)].concat()]);
+        let (cases, _) = ran(&[&gone, &[case("b"), say(&Message::End)].concat()]);
         let names: Vec<_> = cases.expect("cases").into_iter().collect();
         assert_eq!(names, [("a".to_owned(), None), ("b".to_owned(), None)]);
     }
 
     #[test]
     fn a_process_that_dies_before_its_cases_are_known_fails_the_file() {
-        let (cases, told) = ran(&[&[begin(&[]), "exit 3".into()].concat(), &say(&Word::End)]);
+        let (cases, told) = ran(&[&[begin(&[]), "exit 3".into()].concat(), &say(&Message::End)]);
         let why = Some("its process ended with exit code 3".to_owned());
         assert_eq!(cases.expect("cases"), [("the rest".to_owned(), why)]);
         assert_eq!(told, 2);
@@ -208,7 +208,7 @@ mod tests {
         let error = cases.expect_err("nothing came").to_string();
         assert_eq!(error, "nothing can be computed there: its process ended with exit code 3");
         let (message, hint) = ("cannot verify f".to_owned(), Some("fetch it".to_owned()));
-        let (cases, _) = ran(&[&say(&Word::Error { message, hint })]);
+        let (cases, _) = ran(&[&say(&Message::Error { message, hint })]);
         let error = cases.expect_err("it cannot go on");
         assert_eq!(error.to_string(), "cannot verify f");
         assert_eq!(Quiet.hint(&error).as_deref(), Some("fetch it"));

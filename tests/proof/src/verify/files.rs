@@ -11,15 +11,17 @@ use burn::tensor::Tensor;
 
 use crate::{
     Host,
-    families::{self, Checkpoints, DialogueModels, MagpieModels, Of, SpeechModels, Tensors, Texts},
+    families::{
+        self, Checkpoints, DialogueModels, GoldenSource, MagpieModels, SpeechModels, Tensors, Texts,
+    },
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
+        message::Done,
         page::Page,
         set::Set,
         sheet::Sheet,
         tolerance::Bounds,
-        word::Done,
     },
 };
 
@@ -76,9 +78,9 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 }
 
 impl Verify<'_> {
-    fn of(&self) -> Of<'_> {
+    fn of(&self) -> GoldenSource<'_> {
         let Self { set, checkpoints, speech, dialogue, magpie, .. } = *self;
-        Of { set, checkpoints, speech, dialogue, magpie }
+        GoldenSource { set, checkpoints, speech, dialogue, magpie }
     }
 
     fn tensors<B: Backend>(

@@ -45,7 +45,7 @@ const SOUNDING: f64 = 0.15;
 
 /// The key of a song.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Key {
+pub struct DetectedKey {
     /// Pitch class of the tonic, C = 0.
     pub tonic: u8,
     /// True if the key is minor.
@@ -59,7 +59,7 @@ pub struct Key {
 }
 
 /// Measures the key of a song.
-pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
+pub fn key<'a>(sound: impl Into<Sound<'a>>) -> DetectedKey {
     let heard = SongChroma::new(&Chromagram::new(&sound.into().mid()));
     let mut ranked: Vec<(f64, usize, usize)> = (0..24)
         .map(|key| (key % 12, key / 12))
@@ -67,7 +67,7 @@ pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (first, second) = (ranked[0], ranked[1]);
-    Key {
+    DetectedKey {
         tonic: first.1 as u8,
         minor: first.2 == 1,
         strength: first.0,

@@ -13,7 +13,7 @@ use acestep_train::{
     learner::OptimizerConfig,
     release::{Tensors, Values, tensors_of, write_tensors},
     run::{StepLoss, TrainingRun},
-    times::Times,
+    times::LogitNormal,
 };
 use burn::backend::Autodiff;
 
@@ -23,13 +23,13 @@ use super::{Setting, Taught, corpus, halves, product::Product, tell, words, writ
 const FRAMES: usize = 8_000;
 
 /// All times, to learn the instruments.
-const ALL: Times = Times { mu: 0.0, sigma: 1.6 };
+const ALL: LogitNormal = LogitNormal { mu: 0.0, sigma: 1.6 };
 
 /// Early times, which decide the notes: the times of the configuration.
-const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
+const EARLY: LogitNormal = LogitNormal { mu: 1.0, sigma: 1.4 };
 
 /// Late times, at which the nearly finished song becomes clean.
-const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
+const LATE: LogitNormal = LogitNormal { mu: -0.8, sigma: 1.6 };
 
 /// PhaseSettings of the last phase.
 pub(super) const LAST: PhaseSettings =
@@ -190,7 +190,7 @@ mod tests {
     fn phases_begin_at_once_and_end_with_the_times_that_the_model_states() {
         let sizes = Sizes::demo().expect("sizes");
         let [first, .., (_, last)] = PHASES else { panic!("no phases") };
-        assert_eq!((first.0, last.times[0]), (0, Times::of(&sizes.dit)));
+        assert_eq!((first.0, last.times[0]), (0, LogitNormal::of(&sizes.dit)));
         assert!(PHASES.is_sorted_by(|a, b| a.0 < b.0), "{PHASES:?}");
     }
 }

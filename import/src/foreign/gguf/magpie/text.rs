@@ -83,32 +83,15 @@ pub(super) fn tokenizers(values: &Values<'_>) -> Parsed<Map<String, Json>> {
         if class != BYTES {
             put(&mut block, "vocabulary", format!("nemo:{}", vocabulary(name)));
         }
-        let own = [
-            "punct",
-            "apostrophe",
-            "pad_with_space",
-            "locale",
-            "locale_specific_punct",
-            "charset_version",
-            "pretrained_model",
-        ];
-        block.extend(own.iter().filter_map(|key| Some(((*key).to_owned(), get(key)?))));
+        let own = "punct apostrophe pad_with_space locale locale_specific_punct charset_version \
+                   pretrained_model";
+        let own = own.split_whitespace();
+        block.extend(own.filter_map(|key| Some((key.to_owned(), get(key)?))));
         let mut g2p = Map::new();
-        let own = [
-            "use_chars",
-            "use_stresses",
-            "locale",
-            "grapheme_case",
-            "grapheme_prefix",
-            "tone_prefix",
-            "phoneme_prefix",
-            "phoneme_case",
-            "ascii_letter_prefix",
-            "ascii_letter_case",
-        ];
-        g2p.extend(
-            own.iter().filter_map(|key| Some(((*key).to_owned(), get(&format!("g2p.{key}"))?))),
-        );
+        let own = "use_chars use_stresses locale grapheme_case grapheme_prefix tone_prefix \
+                   phoneme_prefix phoneme_case ascii_letter_prefix ascii_letter_case";
+        let own = own.split_whitespace();
+        g2p.extend(own.filter_map(|key| Some((key.to_owned(), get(&format!("g2p.{key}"))?))));
         if class.ends_with(MANDARIN) {
             // Not in the file. The release has it.
             put(&mut g2p, "word_segmenter", "jieba");

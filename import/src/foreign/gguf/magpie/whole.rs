@@ -21,6 +21,7 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Pars
     let config = model_config(&values)?;
     let codec = codec_config(&values)?;
     let mut artefacts = text::vocabularies(&values)?;
+    compare_sizes(&values, &tensors)?;
     let names: Vec<_> = tensors.names().map(str::to_owned).collect();
     for name in names.iter().filter(|name| name.starts_with("g2p.")) {
         if let Some(text) = tensors.take_bytes(name) {
@@ -54,6 +55,36 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Pars
             spelling: Spelling::Whole,
         }),
     })
+}
+
+/// Checks the values that follow from others.
+fn compare_sizes(values: &Values<'_>, tensors: &Tensors) -> Parsed<()> {
+    let size = |key: &str| text::size(values, key);
+    let (width, rows) = (size("d_model")?, size("text.vocab_size")?);
+    let head =
+        |stack: &str| -> Parsed<u64> { Ok(width / size(&format!("{stack}.n_heads"))?.max(1)) };
+    let levels = values.numbers("codec.fsq.num_levels")?.iter();
+    let codes = levels.fold(1_u64, |codes, &level| codes.saturating_mul(level));
+    for (key, expected) in [
+        ("encoder.d_head", head("encoder")?),
+        ("decoder.d_head", head("decoder")?),
+        ("text.bos_id", rows.saturating_sub(2)),
+        ("text.eos_id", rows.saturating_sub(1)),
+        ("audio.num_codebooks", size("codec.fsq.num_groups")?),
+        ("audio.codebook_size", codes),
+        ("baked_context.d", width),
+        ("speaker.count", values.texts("speaker.names")?.len() as u64),
+    ] {
+        expect(values, key, &values.number(key)?, &json!(expected))?;
+    }
+    let rows = match tensors.shape("baked_context_embedding.weight") {
+        Ok(&[_, rows, _]) => Some(rows as u64),
+        Ok(&[_, flat]) => (flat as u64).checked_div(width),
+        // The model is refused for this.
+        _ => None,
+    };
+    let key = "baked_context.t";
+    rows.map_or(Ok(()), |rows| expect(values, key, &values.number(key)?, &json!(rows)))
 }
 
 /// Returns the configuration of the model.
@@ -133,9 +164,11 @@ fn model_config(values: &Values<'_>) -> Parsed<Json> {
 
 /// Returns the configuration of the codec.
 fn codec_config(values: &Values<'_>) -> Parsed<Json> {
-    for (key, expected) in
-        [("codec.dec.snake_eps", json!(1e-9)), ("codec.dec.lrelu_slope", json!(0.01))]
-    {
+    for (key, expected) in [
+        ("codec.dec.snake_eps", json!(1e-9)),
+        ("codec.dec.lrelu_slope", json!(0.01)),
+        ("codec.fsq.eps", json!(1e-3)),
+    ] {
         expect(values, key, &values.float(key)?, &expected)?;
     }
     let key = "codec.dec.causal";

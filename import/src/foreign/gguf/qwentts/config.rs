@@ -157,51 +157,20 @@ pub(super) fn of_codec(header: &Header) -> Result<String, String> {
     ] {
         config.insert(key.into(), values.number(key)?);
     }
-    let mut decoder = values.part(
-        "decoder",
-        &[
-            "codebook_size",
-            "codebook_dim",
-            "num_quantizers",
-            "num_semantic_quantizers",
-            "latent_dim",
-            "hidden_size",
-            "intermediate_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "num_key_value_heads",
-            "head_dim",
-            "sliding_window",
-            "decoder_dim",
-        ],
-        &["rope_theta", "rms_norm_eps"],
-        &["upsampling_ratios", "upsample_rates"],
-    )?;
+    let numbers = "
+        codebook_size codebook_dim num_quantizers num_semantic_quantizers latent_dim hidden_size
+        intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim
+        sliding_window decoder_dim";
+    let (floats, lists) = ("rope_theta rms_norm_eps", "upsampling_ratios upsample_rates");
+    let mut decoder = values.part("decoder", numbers, floats, lists)?;
     decoder.extend(constants(json!({ "attention_bias": false, "hidden_act": "silu" })));
-    let mut encoder = values.part(
-        "encoder",
-        &[
-            "num_filters",
-            "kernel_size",
-            "residual_kernel_size",
-            "last_kernel_size",
-            "num_residual_layers",
-            "dilation_growth_rate",
-            "compress",
-            "hidden_size",
-            "intermediate_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "num_key_value_heads",
-            "head_dim",
-            "codebook_size",
-            "codebook_dim",
-            "num_quantizers",
-            "num_semantic_quantizers",
-        ],
-        &["rope_theta", "norm_eps"],
-        &["upsampling_ratios"],
-    )?;
+    let numbers = "
+        num_filters kernel_size residual_kernel_size last_kernel_size num_residual_layers
+        dilation_growth_rate compress hidden_size intermediate_size num_hidden_layers
+        num_attention_heads num_key_value_heads head_dim codebook_size codebook_dim num_quantizers
+        num_semantic_quantizers";
+    let floats = "rope_theta norm_eps";
+    let mut encoder = values.part("encoder", numbers, floats, "upsampling_ratios")?;
     let width = values.number("encoder.vector_quantization_hidden_dim")?;
     encoder.insert("vector_quantization_hidden_dimension".into(), width);
     encoder.extend(constants(json!({

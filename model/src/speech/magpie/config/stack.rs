@@ -1,4 +1,6 @@
-//! The layers of an encoder or a decoder, by their keys.
+//! The layers of an encoder or a decoder, by their keys. Absent keys have the defaults of the reference.
+//!
+//! Source: NeMo 3.0.0 `tts/modules/transformer_2501.py`, `Transformer`.
 
 use serde::Deserialize;
 
@@ -21,7 +23,9 @@ pub struct StackConfig {
     /// Taps of the convolutions of the feed-forward block.
     pub kernel_size: usize,
     /// Rows of the table of positions.
+    #[serde(default = "positions")]
     pub max_length_causal_mask: usize,
+    #[serde(default = "yes")]
     pub(super) is_causal: bool,
     #[serde(default)]
     pub(super) apply_norm_out: bool,
@@ -38,15 +42,35 @@ pub struct DecoderConfig {
     #[serde(flatten)]
     pub stack: StackConfig,
     /// Width of a head of cross attention.
+    #[serde(skip)]
     pub xa_d_head: usize,
+    // The key. The field above needs other keys if it is absent.
+    #[serde(rename = "xa_d_head")]
+    own_xa_d_head: Option<usize>,
     /// Width of the memory.
     pub xa_d_memory: usize,
     /// Heads of cross attention.
     pub xa_n_heads: usize,
     #[serde(default)]
     pub(super) has_xattn: bool,
-    #[serde(default)]
+    #[serde(default = "yes")]
     pub(super) apply_norm_to_cond: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn positions() -> usize {
+    4096
+}
+
+impl DecoderConfig {
+    /// Sets the width of a head. Without a key, the heads share the width of a row.
+    pub(super) fn set_head_width(&mut self) {
+        let shared = self.stack.d_model.checked_div(self.xa_n_heads);
+        self.xa_d_head = self.own_xa_d_head.or(shared).unwrap_or(0);
+    }
 }
 
 impl StackConfig {

@@ -10,8 +10,8 @@ use super::super::super::{
 };
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require, require_groups, require_plain},
-    limits::{layers, positive, sizes},
+    config::{Rest, parse, refuse_unknown, require, require_plain},
+    limits::{keys, layer_shape, sizes, transformer},
     nn::LayerShape,
 };
 
@@ -93,10 +93,7 @@ impl Config {
         let config: Self = parse(text)?;
         let ignored = &[("model_type", "checked by the layout")];
         refuse_unknown(&without(&config.rest, INHERITED), &[ignored])?;
-        for (key, rate) in [
-            ("input_sample_rate", config.input_sample_rate),
-            ("output_sample_rate", config.output_sample_rate),
-        ] {
+        for (key, rate) in keys!(config: input_sample_rate, output_sample_rate) {
             require(rate == 24_000, key, rate, "only 24000")?;
         }
         let decoder = &config.decoder_config;
@@ -129,23 +126,10 @@ impl Config {
 impl DecoderConfig {
     fn check(&self) -> Result<(), ConfigError> {
         refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED_OF_DECODER])?;
-        sizes(&[
-            ("codebook_size", self.codebook_size),
-            ("codebook_dim", self.codebook_dim),
-            ("latent_dim", self.latent_dim),
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.num_key_value_heads),
-            ("head_dim", self.head_dim),
-            ("sliding_window", self.sliding_window),
-            ("decoder_dim", self.decoder_dim),
-        ])?;
-        layers("num_hidden_layers", self.num_hidden_layers)?;
-        positive("rms_norm_eps", self.rms_norm_eps)?;
-        positive("rope_theta", self.rope_theta)?;
-        require_plain(self.attention_bias, &self.hidden_act, &None, self.head_dim)?;
-        require_groups(self.num_attention_heads, self.num_key_value_heads)?;
+        let own = keys!(self: codebook_size, codebook_dim, latent_dim, sliding_window, decoder_dim);
+        sizes(&own)?;
+        transformer(self.layer_shape(), self.num_hidden_layers, "rms_norm_eps", self.rope_theta)?;
+        require_plain(self.attention_bias, &self.hidden_act, &None)?;
         let (halves, why) = (self.codebook_dim, "a codebook has half of its width");
         require(halves.is_multiple_of(2), "codebook_dim", halves, why)?;
         let groups = self.num_quantizers;
@@ -170,14 +154,7 @@ impl DecoderConfig {
 
     /// Returns the sizes of the transformer's layers.
     pub(super) fn layer_shape(&self) -> LayerShape {
-        LayerShape {
-            hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
-            heads: self.num_attention_heads,
-            kv_heads: self.num_key_value_heads,
-            head_dim: self.head_dim,
-            epsilon: self.rms_norm_eps,
-        }
+        layer_shape!(self, rms_norm_eps)
     }
 }
 

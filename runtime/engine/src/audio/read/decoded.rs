@@ -3,10 +3,7 @@
 use symphonia::core::{audio::GenericAudioBufferRef, packet::Packet};
 
 use super::{MOST_SECONDS, Problem};
-use crate::audio::Audio;
-
-/// The plausible sample rates; any other rate means a damaged header.
-const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+use crate::audio::{Audio, resample::RATES};
 
 /// At most one packet in this many may be damaged.
 const DAMAGE: usize = 20;

@@ -43,7 +43,7 @@ impl Decoder {
     pub(super) fn of(track: &Track, format: FormatId) -> Result<Self, Failure> {
         let is_mpeg = is_mpeg(format);
         let is_aac = is_aac(track);
-        if is_aac && sbr::is_named(config(track)) {
+        if is_aac && sbr::is_declared(config(track)) {
             return Err(sbr::problem().into());
         }
         // Without a LAME tag an MP3's length is a guess, and trimming to it would cut off music.
@@ -65,7 +65,7 @@ impl Decoder {
     /// Decodes `packet` and appends it to `decoded`, or keeps it until its format is certain.
     pub(super) fn take(&mut self, packet: Packet, decoded: &mut Decoded) -> Result<(), Failure> {
         if self.is_aac {
-            self.upper.look(&packet.data);
+            self.upper.examine(&packet.data);
         }
         let form = Self::form_of(&packet).filter(|_| self.is_mpeg);
         let own = *self.form.get_or_insert(form.unwrap_or_default());
@@ -115,7 +115,7 @@ impl Decoder {
 
     /// True if the track is HE-AAC, whose upper frequencies are not decoded.
     pub(super) fn lacks_upper_half(&self) -> bool {
-        self.is_aac && self.upper.are_upper()
+        self.is_aac && self.upper.is_present()
     }
 }
 

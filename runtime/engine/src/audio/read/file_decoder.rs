@@ -18,9 +18,10 @@ use super::{
     Failure, MOST_SECONDS, Problem,
     decoded::Decoded,
     decoding::{Decoder, is_aac},
-    repair::{Known, ends_early, goes_on},
+    repair::{Known, longer_than_stated, shorter_than_stated},
     sbr, unless_io,
 };
+use crate::Observe;
 
 /// A difference in length, in seconds, that encoders cause and that is not a loss.
 const SLACK: f64 = 0.1;
@@ -80,8 +81,8 @@ impl<'a> FileDecoder<'a> {
         }
     }
 
-    pub(super) fn run(&mut self) -> Result<Ending, Failure> {
-        let ending = self.run_to_end()?;
+    pub(super) fn run(&mut self, observe: &dyn Observe) -> Result<Ending, Failure> {
+        let ending = self.run_to_end(observe)?;
         self.decoder.give_up(&mut self.decoded);
         if self.decoder.lacks_upper_half() {
             return Err(sbr::problem().into());
@@ -91,8 +92,11 @@ impl<'a> FileDecoder<'a> {
         Ok(ending)
     }
 
-    fn run_to_end(&mut self) -> Result<Ending, Failure> {
+    fn run_to_end(&mut self, observe: &dyn Observe) -> Result<Ending, Failure> {
         loop {
+            if observe.cancelled() {
+                return Err(Failure::Cancelled);
+            }
             let packet = match self.format.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return Ok(Ending::Whole),
@@ -167,40 +171,39 @@ impl<'a> FileDecoder<'a> {
     pub(super) fn check_end(&mut self, ending: Ending) -> Result<Option<String>, Problem> {
         let container = self.container();
         let (samples, rate) = (self.decoded.audio.samples() as u64, self.decoded.audio.sample_rate);
-        let (promised, exact) = promised(&self.track, container);
-        let promised = self.known.promised.or(promised.filter(|_| !self.known.is_open));
+        let (stated, exact) = stated(&self.track, container);
+        let stated = self.known.stated.or(stated.filter(|_| !self.known.is_open));
         // Without any packet the rate is 0.
         let in_seconds = |samples: u64| samples as f64 / f64::from(rate.max(1));
         let cut = Err(Problem::CutShort { seconds: in_seconds(samples) });
         match ending {
             Ending::Long => {
-                let whole =
-                    promised.map_or(String::new(), |s| format!(" of {:.0} s", in_seconds(s)));
+                let whole = stated.map_or(String::new(), |s| format!(" of {:.0} s", in_seconds(s)));
                 return Ok(Some(format!("is long: its first {MOST_SECONDS} s{whole} are read")));
             }
             Ending::Chained => {
                 return Ok(Some("holds several streams: only the first is read".into()));
             }
             // A WAV of more than 4 GiB cannot state its own length.
-            Ending::Cut if promised.is_none() && container == FORMAT_ID_WAVE => return Ok(None),
+            Ending::Cut if stated.is_none() && container == FORMAT_ID_WAVE => return Ok(None),
             Ending::Cut => return cut,
             Ending::Whole => (),
         }
         let is_flac = container == FORMAT_ID_FLAC;
         let ends = samples + self.known.begins + self.known.skip;
-        if let Some(promised) = promised.filter(|&of| ends + slack(container, rate) < of) {
+        if let Some(stated) = stated.filter(|&of| ends + slack(container, rate) < of) {
             // An incomplete copy ends within a packet; a file cut by a program ends with one.
             let is_whole = is_flac && self.reaches_tail;
             if exact && !is_whole {
                 return cut;
             }
-            return Ok(Some(ends_early(in_seconds(promised), in_seconds(ends))));
+            return Ok(Some(shorter_than_stated(in_seconds(stated), in_seconds(ends))));
         }
-        if is_flac && promised.is_none() && !self.reaches_tail {
+        if is_flac && stated.is_none() && !self.reaches_tail {
             return cut;
         }
-        if let Some(promised) = self.known.promised.filter(|&of| ends > of) {
-            return Ok(Some(goes_on(in_seconds(promised), in_seconds(ends))));
+        if let Some(stated) = self.known.stated.filter(|&of| ends > of) {
+            return Ok(Some(longer_than_stated(in_seconds(stated), in_seconds(ends))));
         }
         // Missing or silent samples change the checksum.
         let is_whole = self.decoded.damaged == 0 && self.known.begins == 0;
@@ -210,7 +213,7 @@ impl<'a> FileDecoder<'a> {
 }
 
 /// The number of samples per channel that a file states, and true if it is exact.
-fn promised(track: &Track, format: FormatId) -> (Option<u64>, bool) {
+fn stated(track: &Track, format: FormatId) -> (Option<u64>, bool) {
     let guessed = format == FORMAT_ID_ADTS || is_mpeg(format) && track.delay.is_none();
     (track.num_frames.filter(|_| !guessed), !is_mpeg(format))
 }

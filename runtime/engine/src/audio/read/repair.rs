@@ -36,7 +36,7 @@ pub(super) struct Repaired {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// Samples per channel.
-    pub(super) promised: Option<u64>,
+    pub(super) stated: Option<u64>,
     /// Samples of the original stream before the first sample.
     pub(super) begins: u64,
     /// Padding samples at the beginning.
@@ -113,13 +113,13 @@ pub(super) fn repair(bytes: &mut Bytes) -> Result<Repaired, Failure> {
 }
 
 /// The notice for a file that is shorter than it states, in seconds.
-pub(super) fn ends_early(promised: f64, has: f64) -> String {
-    format!("says that it is {promised:.2} s long, but ends after {has:.2} s")
+pub(super) fn shorter_than_stated(stated: f64, has: f64) -> String {
+    format!("says that it is {stated:.2} s long, but ends after {has:.2} s")
 }
 
 /// The notice for a file that is longer than it states, in seconds.
-pub(super) fn goes_on(promised: f64, has: f64) -> String {
-    format!("says that it is {promised:.2} s long, but goes on to {has:.2} s: all of it is read")
+pub(super) fn longer_than_stated(stated: f64, has: f64) -> String {
+    format!("says that it is {stated:.2} s long, but goes on to {has:.2} s: all of it is read")
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

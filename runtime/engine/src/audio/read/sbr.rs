@@ -32,7 +32,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Examines one more frame.
-    pub(super) fn look(&mut self, frame: &[u8]) {
+    pub(super) fn examine(&mut self, frame: &[u8]) {
         if self.all < ENOUGH {
             self.all += 1;
             self.with += usize::from(has_upper_half(frame));
@@ -40,13 +40,13 @@ impl Frames {
     }
 
     /// True if most frames have SBR. By chance about 2 % of the frames of plain AAC look like it.
-    pub(super) fn are_upper(self) -> bool {
+    pub(super) fn is_present(self) -> bool {
         self.with > self.all / 2
     }
 }
 
 /// True if the decoder's configuration says that there is SBR.
-pub(super) fn is_named(config: &[u8]) -> bool {
+pub(super) fn is_declared(config: &[u8]) -> bool {
     let kind = bits(config, 0, 5);
     // After the object type, the rate, the channels and three flags of plain AAC.
     let more = (bits(config, 16, 11), bits(config, 27, 5), bits(config, 32, 1));
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_header_says_it_in_two_ways() {
         // LC in stereo: without an extension, with one that says no SBR, with one that says SBR.
-        assert!(!is_named(&[0x12, 0x10]));
-        assert!(!is_named(&[0x12, 0x10, 0x56, 0xe5, 0x00]));
-        assert!(is_named(&[0x13, 0x90, 0x56, 0xe5, 0xa0]));
+        assert!(!is_declared(&[0x12, 0x10]));
+        assert!(!is_declared(&[0x12, 0x10, 0x56, 0xe5, 0x00]));
+        assert!(is_declared(&[0x13, 0x90, 0x56, 0xe5, 0xa0]));
         // SBR, and SBR with PS.
-        assert!(is_named(&[0x2b, 0x92, 0x08, 0x00]));
-        assert!(is_named(&[0xeb, 0x8a, 0x08, 0x00]));
+        assert!(is_declared(&[0x2b, 0x92, 0x08, 0x00]));
+        assert!(is_declared(&[0xeb, 0x8a, 0x08, 0x00]));
     }
 
     /// The frames of `sine.m4a`, whose sizes are in its index, as an AAC stream. Each frame ends

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::{Problem, Use, read_all};
+use super::{MOST_SAMPLES, Problem, SONG, Use, read_within};
 use crate::{
-    Error, Notice,
+    Error, Notice, Observe, Unobserved,
     audio::{Audio, loudness::peak},
 };
 
@@ -29,9 +29,14 @@ const CLIPPED: f64 = 1e-3;
 ///
 /// # Errors
 /// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] or
-/// [`Problem::TooShort`].
-pub fn song(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
-    let (audio, mut notices, channels) = read_all(path, Use::Song)?;
+/// [`Problem::TooShort`]; [`Error::Cancelled`].
+pub fn song(
+    path: &Path,
+    least: f64,
+    rate: u32,
+    observe: &dyn Observe,
+) -> Result<(Audio, Vec<Notice>), Error> {
+    let (audio, mut notices, channels) = read_within(path, SONG, observe)?;
     if peak(&audio) < SILENT {
         let problem = Problem::Silent { channels };
         return Err(Error::Unheard { path: path.to_owned(), problem });
@@ -49,7 +54,7 @@ pub fn song(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), 
 /// # Errors
 /// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::TooShort`].
 pub fn recording(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
-    let (audio, mut notices, _) = read_all(path, Use::Recording)?;
+    let (audio, mut notices, _) = read_within(path, (Use::Recording, MOST_SAMPLES), &Unobserved)?;
     // For more channels there is already a notice.
     if audio.channels.len() == 2 {
         let path = path.display();
@@ -105,6 +110,10 @@ mod tests {
     use crate::audio::wav::{WavFormat, to_bytes};
 
     type Reader = fn(&Path, f64, u32) -> Result<(Audio, Vec<Notice>), Error>;
+
+    fn song(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
+        super::song(path, least, rate, &Unobserved)
+    }
 
     /// Returns what is said of a song, without the last sentence about a single channel.
     fn decoded(channels: Vec<Vec<f32>>) -> Result<Vec<String>, Problem> {

@@ -1,11 +1,15 @@
 use std::{
+    cell::Cell,
     f64::consts::TAU,
     fs,
     path::{Path, PathBuf},
 };
 
 use super::*;
-use crate::audio::wav::{self, WavFormat};
+use crate::{
+    CancelIf,
+    audio::wav::{self, WavFormat},
+};
 
 /// A file with two sines of 0.3 s at 44.1 kHz: 441 Hz at 0.5 left, 882 Hz at 0.25 right.
 pub(super) fn fixture(name: &str) -> PathBuf {
@@ -119,7 +123,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
         let audio = Audio { channels: vec![vec![0.25; 6000]; channels], sample_rate };
         let bytes = wav::to_bytes(&audio, WavFormat::Int16).expect("a WAV");
         let (_folder, path) = file("a.wav", &bytes);
-        match read_within(&path, Use::Song, most) {
+        match read_within(&path, (Use::Song, most), &Unobserved) {
             Ok((audio, ..)) => Ok(audio.samples()),
             Err(Error::Unheard { problem, .. }) => Err(problem.to_string()),
             Err(other) => panic!("{other}"),
@@ -134,7 +138,18 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     // What is behind ten minutes is not read, so it does not count.
     let long = Audio { channels: vec![vec![0.25; 600_100]], sample_rate: 1000 };
     let (_folder, path) = file("a.wav", &wav::to_bytes(&long, WavFormat::Int16).expect("a WAV"));
-    assert_eq!(read_within(&path, Use::Song, 600_000).expect("a sound").0.samples(), 600_000);
+    let read = read_within(&path, (Use::Song, 600_000), &Unobserved);
+    assert_eq!(read.expect("a sound").0.samples(), 600_000);
+}
+
+#[test]
+fn a_song_is_cancelled_while_it_is_decoded() {
+    for name in ["sine.flac", "sine.ogg", "sine.mp3"] {
+        let checks = Cell::new(0);
+        let cancel = CancelIf(|| checks.replace(checks.get() + 1) == 2);
+        let error = song(&fixture(name), 0.0, RATE, &cancel).expect_err(name);
+        assert!(matches!(error, Error::Cancelled), "{name}: {error}");
+    }
 }
 
 #[test]

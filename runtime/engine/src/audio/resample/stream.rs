@@ -1,6 +1,6 @@
 //! Sound that is resampled while it arrives. Pieces of any sizes become the same samples.
 
-use super::{Filter, problem};
+use super::{Filter, RATES, problem};
 use crate::{Error, Observe, progress::check};
 
 /// Samples between two checks for a cancellation: some milliseconds.
@@ -19,14 +19,15 @@ impl Stream {
     /// doubled.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a rate of 0.
+    /// [`Error::Conflict`] for an implausible rate.
     pub(in crate::audio) fn new(
         channels: usize,
         [from, to]: [u32; 2],
         is_stereo: bool,
     ) -> Result<Self, Error> {
-        if from == 0 || to == 0 {
-            return Err(problem("a rate of 0"));
+        if let Some(rate) = [from, to].into_iter().find(|rate| !RATES.contains(rate)) {
+            let (least, most) = RATES.into_inner();
+            return Err(problem(&format!("{rate} samples a second are outside {least} to {most}")));
         }
         let filter = (from != to).then(|| Filter::new(from, to));
         Ok(Self { channels: vec![Channel::default(); channels], filter, is_stereo })
@@ -78,7 +79,7 @@ impl Stream {
 #[derive(Clone, Default)]
 struct Channel {
     /// Input samples that are still needed.
-    heard: Vec<f32>,
+    input: Vec<f32>,
     /// The number of input samples before these.
     passed: usize,
     /// The number of output samples so far.
@@ -88,9 +89,9 @@ struct Channel {
 impl Channel {
     #[cfg(any(test, feature = "mp3", feature = "opus"))]
     fn write(&mut self, samples: &[f32], filter: Option<&Filter>) -> Vec<f32> {
-        self.heard.extend_from_slice(samples);
-        let Some(filter) = filter else { return std::mem::take(&mut self.heard) };
-        let end = self.passed + self.heard.len();
+        self.input.extend_from_slice(samples);
+        let Some(filter) = filter else { return std::mem::take(&mut self.input) };
+        let end = self.passed + self.input.len();
         let is_complete = |n: usize| {
             let (start, taps) = filter.taps(n);
             start + taps.len() as isize <= end as isize
@@ -101,7 +102,7 @@ impl Channel {
         }
         let first = (filter.taps(wanted).0.max(0) as usize).min(end);
         let made = self.up_to(wanted, filter);
-        self.heard.drain(..first - self.passed);
+        self.input.drain(..first - self.passed);
         self.passed = first;
         made
     }
@@ -115,7 +116,7 @@ impl Channel {
     ) -> Result<Vec<f32>, Error> {
         let Some(filter) = filter else { return Ok(samples) };
         let end = filter.ratio.samples(samples.len());
-        self.heard = samples;
+        self.input = samples;
         let mut made = Vec::with_capacity(end);
         while self.made < end {
             check(observe)?;
@@ -126,15 +127,15 @@ impl Channel {
 
     #[cfg(any(test, feature = "mp3", feature = "opus"))]
     fn finish(&mut self, filter: Option<&Filter>) -> Vec<f32> {
-        let Some(filter) = filter else { return std::mem::take(&mut self.heard) };
-        let end = filter.ratio.samples(self.passed + self.heard.len());
+        let Some(filter) = filter else { return std::mem::take(&mut self.input) };
+        let end = filter.ratio.samples(self.passed + self.input.len());
         self.up_to(end, filter)
     }
 
     /// Returns the next output samples before sample `end`.
     fn up_to(&mut self, end: usize, filter: &Filter) -> Vec<f32> {
         let next = std::mem::replace(&mut self.made, end);
-        (next..end).map(|n| filter.sample(n, &self.heard, self.passed)).collect()
+        (next..end).map(|n| filter.sample(n, &self.input, self.passed)).collect()
     }
 }
 
@@ -178,7 +179,7 @@ mod tests {
                             let piece: Vec<_> =
                                 audio.channels.iter().map(|channel| &channel[start..end]).collect();
                             add(stream.write(&piece));
-                            let held = stream.channels[0].heard.len();
+                            let held = stream.channels[0].input.len();
                             assert!(held <= 160, "{held} samples are held of {samples}");
                         }
                         add(stream.finish());
@@ -187,6 +188,10 @@ mod tests {
                 }
             }
         }
-        assert!(matches!(Stream::new(1, [0, 48_000], false), Err(Error::Conflict(_))));
+        // The second filter would have 4 billion phases.
+        for rates in [[0, 48_000], [48_000, 4_000_000_007]] {
+            let error = Stream::new(1, rates, false).err().expect("no filter").to_string();
+            assert!(error.contains("outside 1000 to 768000"), "{error}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::{
         metadata::Metadata,
         prompt::{self, PromptStyle},
         sample::max_new_tokens,
-        settings::Settings,
+        settings::LmSettings,
     },
     Call, Composed, Composing, LmMode,
 };
@@ -23,7 +23,7 @@ use crate::{request::length::MOST_SECONDS, stage};
 pub(super) const MOST_CODES: usize = 5 * MOST_SECONDS as usize;
 
 /// Refuses a length whose codes exceed the limit on tokens.
-pub(super) fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> {
+pub(super) fn check_length(seconds: Option<f64>, settings: &LmSettings) -> Result<(), Error> {
     let target = Rules { target_seconds: seconds, ..Rules::new(Phase::Codes) }.target_codes();
     match (target, settings.max_tokens) {
         // The end token counts too.
@@ -113,7 +113,7 @@ pub(super) fn codes_phase<B: Backend>(
         prompts: std::iter::once(conditional).chain(unconditional).collect(),
         written: answers.into_iter().map(|answer| answer.tokens).collect(),
     });
-    guard::codes_are_a_song(&codes, composed)?;
+    guard::check_codes(&codes, composed)?;
     composed.request.source.audio_codes = Some(codes);
     Ok(())
 }

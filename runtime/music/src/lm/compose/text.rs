@@ -10,7 +10,7 @@ use super::{
         guard, merge, parse,
         prompt::{self, PromptStyle},
         sample::max_new_tokens,
-        settings::Settings,
+        settings::LmSettings,
     },
     Call, Composed, Composing, LmMode,
 };
@@ -26,7 +26,7 @@ pub(super) fn text_phase<B: Backend>(
         write_text(writer, &question(asked), rules(asked, given), asked.settings, composed)?;
     let words = without_end(writer, &answer);
     let metadata = parse::metadata(words);
-    guard::something_was_decided(&metadata, &answer)?;
+    guard::require_metadata(&metadata, &answer)?;
     let metadata = merge::taken(&asked.mode, metadata, asked.settings);
     composed.changes.extend(merge::merge(
         &asked.mode,
@@ -97,7 +97,7 @@ pub(super) fn write_text<B: Backend>(
     writer: &Writer<'_, B>,
     text: &str,
     rules: Rules,
-    settings: &Settings,
+    settings: &LmSettings,
     composed: &mut Composed,
 ) -> Result<String, Error> {
     let ids = writer.encode(text);

@@ -11,7 +11,7 @@ use super::{
         guard,
         metadata::Metadata,
         parse, prompt, session,
-        settings::Settings,
+        settings::LmSettings,
         vocabulary,
     },
     Composed, Timing,
@@ -55,7 +55,7 @@ impl Understood {
 /// As [`compose`](super::compose).
 pub fn understand<B: Backend>(
     codes: &[u32],
-    settings: &Settings,
+    settings: &LmSettings,
     genres: Option<Arc<GenreVocabulary>>,
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
@@ -86,7 +86,7 @@ pub fn understand<B: Backend>(
         let text = write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;
         let words = without_end(writer, &text);
         let (metadata, lyrics) = (parse::metadata(words), parse::lyrics(words));
-        guard::something_was_decided(&metadata, &text)?;
+        guard::require_metadata(&metadata, &text)?;
         Ok(Understood { lyrics, metadata, text, timing: composed.timing })
     })
 }

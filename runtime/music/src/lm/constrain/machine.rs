@@ -2,7 +2,7 @@
 
 use super::{Field, Grammar, Phase, Rules, State, caption::Caption, tries::NodeRef};
 use crate::{
-    lm::sample::{Scores, Tokens},
+    lm::sample::{Scores, TokenMap},
     python::strip,
 };
 
@@ -35,7 +35,7 @@ struct Injection {
 
 /// State machine of one answer.
 #[derive(Debug, Clone)]
-pub struct Machine<'a> {
+pub struct AnswerMachine<'a> {
     grammar: &'a Grammar<'a>,
     rules: Rules,
     pub(super) state: State,
@@ -46,7 +46,7 @@ pub struct Machine<'a> {
     codes: usize,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> AnswerMachine<'a> {
     /// Creates a machine in the first state.
     pub fn new(grammar: &'a Grammar<'a>, rules: Rules) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl<'a> Machine<'a> {
     fn forbid(&mut self, scores: &mut Scores) {
         let vocabulary = self.grammar.vocabulary;
         // Forbid the network's padding rows beyond the tokenizer's tokens.
-        if scores.tokens == Tokens::All {
+        if scores.tokens == TokenMap::All {
             scores.forbid_all(vocabulary.size()..u32::MAX);
         }
         if let Some(token) = self.forced() {
@@ -161,7 +161,7 @@ impl<'a> Machine<'a> {
         // ANCHOR_END: code_count
         let of_end = scores.of(end);
         scores.forbid_all(codes.end..u32::MAX);
-        if scores.tokens == Tokens::All {
+        if scores.tokens == TokenMap::All {
             scores.forbid_all(0..codes.start);
         }
         if let Some(index) = scores.index(end) {

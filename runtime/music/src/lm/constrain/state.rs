@@ -1,51 +1,31 @@
 //! States of the machine and their order.
 
 use super::Rules;
+use crate::named::named;
 
-/// A field of the plan, in the order of the model's answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    /// Beats per minute.
-    Bpm,
-    /// Description of the sound.
-    Caption,
-    /// Length in seconds.
-    Duration,
-    /// Genres.
-    Genres,
-    /// Key and mode.
-    Keyscale,
-    /// Language of the vocals.
-    Language,
-    /// Beats per bar.
-    Timesignature,
+named! {
+    /// A field of the plan, in the order of the model's answers. Its name is the text before the value; the space
+    /// after it belongs to the value's first token.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Field {
+        /// Beats per minute.
+        Bpm = "bpm:",
+        /// Description of the sound.
+        Caption = "caption:",
+        /// Length in seconds.
+        Duration = "duration:",
+        /// Genres.
+        Genres = "genres:",
+        /// Key and mode.
+        Keyscale = "keyscale:",
+        /// Language of the vocals.
+        Language = "language:",
+        /// Beats per bar.
+        Timesignature = "timesignature:",
+    }
 }
 
 impl Field {
-    /// All fields, in order.
-    pub const ALL: [Self; 7] = [
-        Self::Bpm,
-        Self::Caption,
-        Self::Duration,
-        Self::Genres,
-        Self::Keyscale,
-        Self::Language,
-        Self::Timesignature,
-    ];
-
-    /// Returns the text before the value. The space after it belongs to the value's first token.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bpm => "bpm:",
-            Self::Caption => "caption:",
-            Self::Duration => "duration:",
-            Self::Genres => "genres:",
-            Self::Keyscale => "keyscale:",
-            Self::Language => "language:",
-            Self::Timesignature => "timesignature:",
-        }
-    }
-
     /// Returns the name without its colon.
     pub fn key(self) -> &'static str {
         self.name().trim_end_matches(':')

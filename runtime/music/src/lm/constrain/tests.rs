@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{tries::keyscales, *};
 use crate::{
     lm::{
-        sample::{Draws, Sampler, Scores, Tokens},
+        sample::{Draws, Sampler, Scores, TokenMap},
         vocabulary::Vocabulary,
     },
     request::words::LANGUAGES,
@@ -19,13 +19,13 @@ fn list(genres: &[&str]) -> Arc<genres::GenreVocabulary> {
 
 /// Scores with `token` as the most likely one.
 fn favouring(token: u32, size: usize) -> Scores {
-    let mut scores = Scores { logits: vec![0.0; size], tokens: Tokens::All };
+    let mut scores = Scores { logits: vec![0.0; size], tokens: TokenMap::All };
     scores.logits[token as usize] = 1.0;
     scores
 }
 
 /// Writes `steps` tokens: `text` as far as the machine allows it, other tokens elsewhere.
-fn write(machine: &mut Machine<'_>, tokenizer: &Json, text: &str, steps: usize) -> String {
+fn write(machine: &mut AnswerMachine<'_>, tokenizer: &Json, text: &str, steps: usize) -> String {
     let mut tokens = Vec::new();
     let mut rest = text;
     for _ in 0..steps {
@@ -67,7 +67,7 @@ fn a_skipped_field_that_the_model_names_leads_on() {
     let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
     let rules = Rules { skip_language: true, stop_at_reasoning: true, ..Rules::new(Phase::Cot) };
-    let mut machine = Machine::new(&grammar, rules);
+    let mut machine = AnswerMachine::new(&grammar, rules);
     let text = "<think>\nbpm: 99\ncaption: x\nlanguage: en\ntimesignature: 4\n";
     let written = write(&mut machine, &tokenizer, text, 60);
     assert!(written.contains("\nlanguage: en\ntimesignature: 4\n<|im_end|>"), "{written}");
@@ -79,7 +79,7 @@ fn without_a_list_genres_end_at_a_likely_newline_and_the_key_keeps_its_name() {
     let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
     let rules = Rules { skip_caption: true, skip_genres: false, ..Rules::new(Phase::Understand) };
-    let mut machine = Machine::new(&grammar, rules);
+    let mut machine = AnswerMachine::new(&grammar, rules);
     let text = "<think>\nbpm: 99\nduration: 50\ngenres: lo-fi, jazz\nkeyscale: C major\n";
     let written = write(&mut machine, &tokenizer, text, 60);
     assert!(written.starts_with(text), "{written}");
@@ -90,7 +90,7 @@ fn without_a_list_genres_are_not_empty() {
     let tokenizer = tokenizer();
     let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
-    let mut machine = Machine::new(&grammar, Rules::new(Phase::Understand));
+    let mut machine = AnswerMachine::new(&grammar, Rules::new(Phase::Understand));
     machine.state = State::Value(Field::Genres);
     let newline = favouring(vocabulary.newline, tokenizer.vocabulary());
     for (written, ends) in [(" ", false), ("x", true)] {
@@ -124,12 +124,12 @@ fn codes_alone_are_constrained_as_codes_among_all() {
     let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
     let rules = Rules { target_seconds: Some(0.7), ..Rules::new(Phase::Codes) };
-    let mut machine = Machine::new(&grammar, rules);
+    let mut machine = AnswerMachine::new(&grammar, rules);
     assert!(!machine.wants_codes_only());
     machine.start(&tokenizer.encode("<think>\n</think>\n\n"));
     assert!(machine.wants_codes_only());
     let codes = vocabulary.codes();
-    let few = Tokens::CodesAndEnd { end: vocabulary.end, first_code: codes.start };
+    let few = TokenMap::CodesAndEnd { end: vocabulary.end, first_code: codes.start };
     let sampler = Sampler { temperature: 0.9, top_k: None, top_p: None, repetition_penalty: 1.0 };
     let (mut draws, mut draws_of_few) = (Draws::new(3, 958), Draws::new(3, 958));
     for step in 0.. {
@@ -157,7 +157,7 @@ fn rows_that_belong_to_no_token_are_never_chosen() {
     let tokenizer = tokenizer();
     let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
-    let mut machine = Machine::new(&grammar, Rules::new(Phase::Cot));
+    let mut machine = AnswerMachine::new(&grammar, Rules::new(Phase::Cot));
     machine.state = State::Completed;
     let mut scores = favouring(960, 1000);
     machine.constrain(&mut scores);
@@ -231,7 +231,7 @@ proptest! {
         let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
         let grammar = Grammar::new(&vocabulary, 120).expect("complete");
         let sampler = Sampler { temperature, top_k: Some(50), top_p: Some(0.9), repetition_penalty: 1.1 };
-        let mut machine = Machine::new(&grammar, rules.clone());
+        let mut machine = AnswerMachine::new(&grammar, rules.clone());
         machine.start(&tokenizer.encode(if seed % 2 == 0 { "</think>" } else { "x" }));
         let mut draws = Draws::new(u64::from(seed), tokenizer.vocabulary());
         let mut history = Vec::new();
@@ -279,7 +279,7 @@ proptest! {
             stop_at_reasoning: true,
             ..Rules::new(Phase::Cot)
         };
-        let mut machine = Machine::new(&grammar, rules.clone());
+        let mut machine = AnswerMachine::new(&grammar, rules.clone());
         let sampler = Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
         let mut draws = Draws::new(u64::from(seed), tokenizer.vocabulary());
         let mut tokens = Vec::new();

@@ -1,6 +1,6 @@
 use super::*;
 
-fn settings() -> Settings {
+fn settings() -> LmSettings {
     let request = Request::default();
     request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults")
 }
@@ -12,7 +12,7 @@ fn request_of(json: &str) -> Request {
 #[test]
 fn without_use_cot_metas_the_answer_decides_no_tempo_length_key_or_metre() {
     let of =
-        |mode: &LmMode, cot_metas| taken(mode, decided(), &Settings { cot_metas, ..settings() });
+        |mode: &LmMode, cot_metas| taken(mode, decided(), &LmSettings { cot_metas, ..settings() });
     assert_eq!(of(&LmMode::Plan, true), decided());
     assert_eq!(of(&LmMode::Format, false), decided());
     let left = of(&LmMode::Plan, false);

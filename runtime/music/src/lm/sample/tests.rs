@@ -5,7 +5,7 @@ const PLAIN: Sampler =
     Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
 
 fn all(logits: &[f32]) -> Scores {
-    Scores { logits: logits.to_vec(), tokens: Tokens::All }
+    Scores { logits: logits.to_vec(), tokens: TokenMap::All }
 }
 
 /// Golden: `lm_sampling.json`. The filters are bit-exact. Probabilities are not: the exponential of
@@ -59,7 +59,7 @@ fn draws_from_a_whole_vocabulary_are_those_of_torch() {
         assert_eq!(sampler.pick(&scores, &mut draws), Ok(of_all), "step {step}");
         let codes = first_code as usize..first_code as usize + 64_000;
         let logits = [&[scores.of(end)], &scores.logits[codes]].concat();
-        let scores = Scores { logits, tokens: Tokens::CodesAndEnd { end, first_code } };
+        let scores = Scores { logits, tokens: TokenMap::CodesAndEnd { end, first_code } };
         assert_eq!(sampler.pick(&scores, &mut draws_of_few), Ok(of_few), "step {step}");
     }
 }
@@ -125,7 +125,7 @@ fn one_token_that_is_allowed_is_drawn() {
 /// An end token after the codes is drawn as among all tokens.
 #[test]
 fn the_order_of_the_tokens_does_not_matter_to_the_draw() {
-    let tokens = Tokens::CodesAndEnd { end: 9, first_code: 4 };
+    let tokens = TokenMap::CodesAndEnd { end: 9, first_code: 4 };
     let few = Scores { logits: vec![0.3, 0.1, 0.2, 0.4], tokens };
     let mut logits = [f32::NEG_INFINITY; 12];
     for index in 0..4 {

@@ -7,7 +7,7 @@ fn request_of(json: &str) -> Request {
     Request::from_json(json).expect(json).0
 }
 
-fn resolve(request: &Request) -> (Settings, Vec<Notice>) {
+fn resolve(request: &Request) -> (LmSettings, Vec<Notice>) {
     let mut notices = Vec::new();
     let settings = request.language.plan(&request.words, &[7, 8], &mut notices).expect("settings");
     (settings, notices)
@@ -21,7 +21,7 @@ fn refusal(request: Request) -> String {
 
 #[test]
 fn the_defaults_are_upstreams() {
-    let expected = Settings {
+    let expected = LmSettings {
         temperature: 0.85,
         cfg_scale: 2.0,
         top_k: None,

@@ -4,16 +4,16 @@ use acestep_engine::{Error, host::to_host};
 use acestep_model::Backend;
 use burn::tensor::{Tensor, TensorData};
 
-use super::Prepared;
+use super::SamplingInputs;
 use crate::{
     Plan,
     exchange::{Array3, Conditioning},
-    flow::{Start, Steering, Track, Tracks},
+    flow::{SamplingStart, Steering, Track, Tracks},
     networks::Networks,
     stage,
 };
 
-impl<B: Backend> Prepared<B> {
+impl<B: Backend> SamplingInputs<B> {
     /// Returns the exchanged inputs: the first condition and the noise.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl<B: Backend> Prepared<B> {
                        `audio_cover_strength: 1`";
             return Err(Error::Conflict(why.into()));
         }
-        let Start { region, source, .. } = &self.start;
+        let SamplingStart { region, source, .. } = &self.start;
         if region.is_some() || source.is_some() || self.edited.is_some() {
             let why = "conditioning files hold nothing of a source that is kept: leave \
                        `dump_conditioning` out";

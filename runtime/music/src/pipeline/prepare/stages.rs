@@ -69,12 +69,12 @@ pub(super) fn same_words(a: &Plan, b: &Plan) -> bool {
 }
 
 pub(super) fn same_edit(a: &Plan, b: &Plan) -> bool {
-    let [a, b] = [a, b].map(|plan| plan.edit.as_ref().map(as_it_is));
+    let [a, b] = [a, b].map(|plan| plan.edit.as_ref().map(source_prompt));
     a == b
 }
 
 /// Returns the prompts that describe a song before its edit.
-pub(super) fn as_it_is(edit: &FlowEdit) -> Prompt {
+pub(super) fn source_prompt(edit: &FlowEdit) -> Prompt {
     Prompt {
         caption: edit.caption_prompt.clone(),
         lyrics: edit.lyric_prompt.clone(),

@@ -171,9 +171,9 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     let asked = task("repaint", r#"{"repainting_start": 1.16}"#);
     let (plan, _) = planned(&asked, turbo(), 5.5);
     assert_eq!(frames(&plan), Some(29..137));
-    assert_eq!(plan.heard_samples(), 137 * 1920);
+    assert_eq!(plan.output_samples(), 137 * 1920);
     let asked = task("repaint", r#"{"repainting_end": 5.48}"#);
-    assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
+    assert_eq!(planned(&asked, turbo(), 5.5).0.output_samples(), 264_000);
 }
 
 #[test]

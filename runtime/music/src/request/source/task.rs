@@ -2,50 +2,30 @@
 //!
 //! Source: upstream `TASK_TYPES`.
 
-/// The kind of generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// Music from text, and from audio codes if there are any.
-    TextToMusic,
-    /// The structure of a song in another style.
-    Cover,
-    /// A cover from the song's latents, which hold more of it than its audio codes.
-    CoverNofsq,
-    /// A part of a song made again, or an extension before or after it.
-    Repaint,
-    /// A new track for a song.
-    Lego,
-    /// One track extracted from a song.
-    Extract,
-    /// Missing tracks added to a song.
-    Complete,
+use crate::named::named;
+
+named! {
+    /// The kind of generation, by upstream's names; the first is the default.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Task {
+        /// Music from text, and from audio codes if there are any.
+        TextToMusic = "text2music",
+        /// The structure of a song in another style.
+        Cover = "cover",
+        /// A cover from the song's latents, which hold more of it than its audio codes.
+        CoverNofsq = "cover-nofsq",
+        /// A part of a song made again, or an extension before or after it.
+        Repaint = "repaint",
+        /// A new track for a song.
+        Lego = "lego",
+        /// One track extracted from a song.
+        Extract = "extract",
+        /// Missing tracks added to a song.
+        Complete = "complete",
+    }
 }
 
 impl Task {
-    /// All tasks; the first is the default.
-    pub const ALL: [Self; 7] = [
-        Self::TextToMusic,
-        Self::Cover,
-        Self::CoverNofsq,
-        Self::Repaint,
-        Self::Lego,
-        Self::Extract,
-        Self::Complete,
-    ];
-
-    /// Returns upstream's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TextToMusic => "text2music",
-            Self::Cover => "cover",
-            Self::CoverNofsq => "cover-nofsq",
-            Self::Repaint => "repaint",
-            Self::Lego => "lego",
-            Self::Extract => "extract",
-            Self::Complete => "complete",
-        }
-    }
-
     /// True if the task needs an existing song.
     pub fn has_source(self) -> bool {
         self != Self::TextToMusic

@@ -11,7 +11,7 @@ use crate::{
     http::{
         ApiError, Asker, Caller, Server, Submission, formats,
         input::{Input, json_of, rename, text},
-        sent,
+        request_files,
     },
     job::Kind,
     store::File,
@@ -150,7 +150,7 @@ async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, V
         match server.submit(caller, kind, request, Submission::default()).await {
             Ok(put) => ids.push(put.job.id),
             Err(error) => {
-                sent::refuse();
+                request_files::refuse();
                 for id in ids {
                     server.store.cancel(id).await.map_err(ApiError::from)?;
                 }

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Bytes,
-    extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
+    extract::{DefaultBodyLimit, FromRequest, Request},
     http::StatusCode,
 };
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Caller, JSON_BYTES, Server, files},
+    http::{ApiError, Caller, JSON_BYTES, Server, files, input::check_json},
     job::Kind,
     store::Marks,
 };
@@ -48,9 +48,7 @@ pub(super) async fn read(
         let asked = object(&bytes(request).await?)?;
         return Ok((job(&asked)?, asked));
     }
-    let mut form = Multipart::from_request(request, &())
-        .await
-        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let mut form = files::form(request).await?;
     let (mut new, mut asked, mut sent) = (None, Map::new(), Map::new());
     while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
@@ -68,6 +66,11 @@ pub(super) async fn read(
                     return Err(ApiError::bad("bad_form", message));
                 }
             }
+            _ if !files::fields().any(|field| field == name) => {
+                let message = format!("no field of a request takes the file `{name}`");
+                let hint = format!("files are {}", files::fields().collect::<Vec<_>>().join(", "));
+                return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
+            }
             _ => {
                 let file = files::receive(server, caller, field).await?;
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
@@ -80,11 +83,6 @@ pub(super) async fn read(
         return Err(ApiError::bad("bad_form", "the form has no part `job` or `request`"));
     };
     for (name, id) in sent {
-        if !files::fields().any(|field| field == name) {
-            let message = format!("no field of a request takes the file `{name}`");
-            let hint = format!("files are {}", files::fields().collect::<Vec<_>>().join(", "));
-            return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
-        }
         asked.insert(name.clone(), id.clone());
         let given = new.request.insert(name.clone(), id);
         if given.is_some_and(|given| !given.is_null() && given != "") {
@@ -98,10 +96,11 @@ fn twice(name: String) -> ApiError {
     ApiError::bad("bad_form", format!("the form has `{name}` twice")).param(name)
 }
 
-/// Reads a JSON object; a key with two values is refused.
+/// Reads a JSON object; too many values, or a key with two, are refused.
 fn object(bytes: &[u8]) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ApiError::bad("bad_json", "the request is not UTF-8"))?;
+    check_json(text)?;
     let object = acestep_music::request::object(text);
     object.map(Value::Object).map_err(|error| ApiError::from(crate::error::of(&error)))
 }

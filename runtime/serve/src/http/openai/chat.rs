@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 use super::{asked, flag, model, models, text, words, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, formats, input, late, repeat::Keyed, results,
+        ApiError, Asker, Caller, Server, Submission, delayed, formats, idempotency::Keyed, input,
+        results,
     },
     job::{Content, Job, Kind, now},
 };
@@ -78,7 +79,7 @@ pub(super) async fn create(
     }
     // A failure after a second is in the body, as in OpenRouter's API, which upstream's adapter follows.
     let answer = async move { whole(&server, &caller, id, head).await.into_response() };
-    Ok(late::answer(id, StatusCode::OK, answer).await)
+    Ok(delayed::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Answers when the job has ended.
@@ -144,7 +145,10 @@ async fn read(
     }
     let given = text(from, "lyrics")?;
     let wishes = flag(from, "sample_mode")?;
-    let words::Said { caption, lyrics, wish, sounds } = said;
+    if wishes && given.is_some() {
+        notices.push("`sample_mode` is not read: `lyrics` comes first".to_owned());
+    }
+    let words::UserMessage { caption, lyrics, wish, sounds } = said;
     // As upstream documents it, these fields come before the lyrics of a message.
     let first_field = match &given {
         Some(given) => (*given != lyrics).then_some("lyrics"),
@@ -169,8 +173,12 @@ async fn read(
     } else if !wish.is_empty() {
         notices.push("no language model is here: the message is the caption as it is".to_owned());
     }
-    if flag(from, "use_format")? && !is_wish {
-        request.insert("lm_mode".to_owned(), "format".into());
+    if flag(from, "use_format")? {
+        if is_wish {
+            notices.push("`use_format` is not read: the message is a wish".to_owned());
+        } else {
+            request.insert("lm_mode".to_owned(), "format".into());
+        }
     }
     // Clients of OpenAI send these.
     for name in ["user", "modalities"] {

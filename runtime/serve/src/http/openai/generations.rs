@@ -3,9 +3,9 @@
 use axum::{extract::Request, response::Response};
 use serde_json::{Map, Value};
 
-use super::{asked_for_sound, flag, model, sound, text};
+use super::{asked_for_sound, flag, model, sound, sound_format};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, formats, input, results},
+    http::{ApiError, Asker, Caller, Server, input, results},
     job::Kind,
 };
 
@@ -32,13 +32,7 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
-    input::rename(&mut object, &FORMATS)?;
-    let named = text(&mut object, "response_format")?;
-    let is_raw = named.as_deref() == Some("pcm");
-    let format = match is_raw {
-        true => acestep_engine::Format::Wav16,
-        false => formats::choose("response_format", named.as_deref())?,
-    };
+    let (format, is_raw) = sound_format(&mut object, &FORMATS)?;
     let id = match first {
         Some(job) => job.id,
         None => {

@@ -15,10 +15,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::{asked_for_sound, flag, model, models, number, sound, text, wrong};
+use super::{asked_for_sound, flag, model, models, number, sound, sound_format, text, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, formats, input,
+        ApiError, Asker, Caller, Server, Submission, input,
         results::{self, Piece},
     },
     job::Kind,
@@ -82,7 +82,6 @@ pub(super) async fn create(
 
 /// Reads the form of the answer.
 fn form(from: &mut Map<String, Value>) -> Result<Form, ApiError> {
-    input::rename(from, &[("audio_format", "response_format")])?;
     let is_events = match text(from, "stream_format")?.as_deref() {
         None | Some("audio") => false,
         Some("sse") => true,
@@ -90,12 +89,7 @@ fn form(from: &mut Map<String, Value>) -> Result<Form, ApiError> {
     };
     // The answer is always sent in pieces.
     flag(from, "stream")?;
-    let named = text(from, "response_format")?;
-    let is_raw = named.as_deref() == Some("pcm");
-    let format = match is_raw {
-        true => Format::Wav16,
-        false => formats::choose("response_format", named.as_deref())?,
-    };
+    let (format, is_raw) = sound_format(from, &[("audio_format", "response_format")])?;
     Ok(Form { format, is_raw, is_events })
 }
 

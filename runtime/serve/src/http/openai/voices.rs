@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::{asked, model};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, extract::Path, input, jobs::MOST_OF_PAGE,
-        late, repeat::Keyed, results,
+        ApiError, Asker, Caller, Server, Submission, delayed, extract::Path, idempotency::Keyed,
+        input, jobs::MOST_OF_PAGE, results,
     },
     job::{Content, Kind, State as JobState},
     store::Selection,
@@ -37,7 +37,7 @@ pub(super) async fn make(
         None => submit(&server, &caller, object, submission).await?,
     };
     let answer = async move { kept(&server, &caller, id).await.into_response() };
-    Ok(late::answer(id, StatusCode::OK, answer).await)
+    Ok(delayed::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Puts the job of a voice into the queue; returns its id.

@@ -15,7 +15,7 @@ const LINE: usize = 60;
 
 /// The content of the last message of the user.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct UserMessage {
     /// Description of the sound, from a tag.
     pub(super) caption: String,
     /// Lyrics, from a tag or by their look.
@@ -27,13 +27,13 @@ pub(super) struct Said {
 
 /// Reads the last message of the user: a text, or a list of texts and sounds.
 /// Errors: messages of another shape, and sounds by their address.
-pub(super) fn read(messages: Option<Value>) -> Result<Said, ApiError> {
+pub(super) fn read(messages: Option<Value>) -> Result<UserMessage, ApiError> {
     let Some(Value::Array(list)) = messages else {
         return Err(wrong("messages", "a list of messages is needed"));
     };
     let is_users = |message: &Value| message["role"].as_str().unwrap_or("user") == "user";
     let Some(mut message) = list.into_iter().rev().find(is_users) else {
-        return Ok(Said::default());
+        return Ok(UserMessage::default());
     };
     let mut sounds = Vec::new();
     let text = match message.get_mut("content").map(Value::take).unwrap_or_default() {
@@ -58,22 +58,26 @@ pub(super) fn read(messages: Option<Value>) -> Result<Said, ApiError> {
         Value::Null => String::new(),
         _ => return Err(wrong("messages", "`content` is a text or a list of parts")),
     };
-    let said = Said { sounds, ..of_text(text.trim()) };
+    let said = UserMessage { sounds, ..of_text(text.trim()) };
     Ok(said)
 }
 
-fn of_text(text: &str) -> Said {
+fn of_text(text: &str) -> UserMessage {
     let (caption, rest) = tagged(text, "prompt");
     let (lyrics, rest) = tagged(&rest, "lyrics");
     if caption.is_some() || lyrics.is_some() {
         let caption = caption.filter(|caption| !caption.is_empty());
         let caption = caption.unwrap_or_else(|| rest.trim().to_owned());
-        return Said { caption, lyrics: lyrics.unwrap_or_default(), ..Said::default() };
+        return UserMessage {
+            caption,
+            lyrics: lyrics.unwrap_or_default(),
+            ..UserMessage::default()
+        };
     }
     if look_like_lyrics(text) {
-        return Said { lyrics: text.to_owned(), ..Said::default() };
+        return UserMessage { lyrics: text.to_owned(), ..UserMessage::default() };
     }
-    Said { wish: text.to_owned(), ..Said::default() }
+    UserMessage { wish: text.to_owned(), ..UserMessage::default() }
 }
 
 /// Takes the content of `<tag>..</tag>` out of a text.
@@ -110,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn of(content: Value) -> Said {
+    fn of(content: Value) -> UserMessage {
         read(Some(json!([{ "role": "user", "content": content }]))).expect("a message")
     }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ApiError;
-use crate::http::input::{check_json, json_of};
+use crate::http::input::json_of;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -36,7 +36,6 @@ pub(super) enum Sent {
 
 impl Sent {
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
-        check_json(text)?;
         let unread = |why: String| {
             let message = format!("the message cannot be read: {why}");
             ApiError::bad("bad_message", message)

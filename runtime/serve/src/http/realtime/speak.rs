@@ -4,9 +4,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    Gone, Message, Session, facts,
-    framed::{self, Marked},
-    pieces,
+    Gone, Message, Session, facts, pieces,
+    stream_dia2::{self, Marked},
 };
 use crate::{
     arriving::TextPart,
@@ -67,7 +66,7 @@ impl Session {
         self.notices.clear();
         if let Some(speech) = &facts {
             if self.is_framed {
-                self.notices = framed::fit(&mut request, &speech.fields);
+                self.notices = stream_dia2::fit(&mut request, &speech.fields);
             }
             if speech.can_append {
                 // Such a model is as late as its frames: each is sent when it is there.
@@ -110,7 +109,7 @@ impl Session {
         open.written = open.pieces.len();
         open.is_closed = open.is_ended;
         let part = TextPart { at, texts, is_end: open.is_ended };
-        let sent = sound.tell(part).await;
+        let sent = sound.send_text(part).await;
         sent.map_err(|error| {
             let message = format!("the text cannot be sent: {}", worker::reason(&error));
             ApiError::from(JobError { message, ..worker::of_files(&error) })
@@ -217,7 +216,7 @@ impl Session {
 
     /// Sends samples.
     async fn samples(&mut self, message: Vec<u8>) -> Result<(), Gone> {
-        self.alive.plays(message.len());
+        self.heartbeat.plays(message.len());
         self.message(Message::Binary(message.into())).await
     }
 

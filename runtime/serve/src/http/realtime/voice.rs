@@ -6,7 +6,7 @@ use acestep_session::speech::FILES;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Gone, Session, facts, framed};
+use super::{Gone, Session, facts, stream_dia2};
 use crate::{
     http::{ApiError, input},
     job::{Kind, State as JobState},
@@ -54,7 +54,7 @@ impl Session {
         let facts = facts(&self.server, name.or(self.model.clone())).await;
         let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
         let mut notices = match self.is_framed {
-            true => framed::known_alone(&mut voice, &fields),
+            true => stream_dia2::known_alone(&mut voice, &fields),
             false => Vec::new(),
         };
         let is_file = |field: &str| FILES.contains(&field);

@@ -15,10 +15,9 @@ use crate::{
     http::{
         ApiError, Asker, Caller, Server, Submission,
         extract::Query,
+        idempotency::Keyed,
         input::{self, Input},
-        outputs,
-        repeat::Keyed,
-        results,
+        outputs, results,
     },
     job::{Job, Kind},
     worker::of_files,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Answer, Failure, is_set, text, wrapped, wrong};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, Submission, input::Input, late, results},
+    http::{ApiError, Asker, Caller, Server, Submission, delayed, input::Input, results},
     job::{Content, Kind, now},
 };
 
@@ -94,7 +94,7 @@ async fn compose(
             .into_response(),
         }
     };
-    Ok(late::answer(id, StatusCode::OK, answer).await)
+    Ok(delayed::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Returns the words of a job when it has ended, with upstream's names.

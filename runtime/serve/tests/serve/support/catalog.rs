@@ -7,9 +7,10 @@ use acestep_serve::{
 };
 use serde_json::{Map, Value, json};
 
-/// A model of dialogues.
+/// A model of dialogues, with the fields of other families too.
 fn talk() -> Speech {
-    let fields = "speaker_1 words_1 speaker_2 words_2 pinyin phonemes cfg_scale timestamps";
+    let fields = "speaker_1 words_1 speaker_2 words_2 pinyin phonemes open_jtalk cfg_scale \
+                  max_decoder_steps exact_prior timestamps";
     let fields = fields.split(' ').map(str::to_owned).collect();
     let default_language = None;
     Speech {

@@ -25,7 +25,7 @@ pub fn plan_json(resolved: &Resolved, resources: &Resources, audio_format: &str)
         "model": folder.name(),
         "model_path": folder.path().display().to_string(),
         "adapters": adapters::to_json(folder),
-        "adapters_arrived": folder.adapters().and_then(|adapters| adapters.arrived()),
+        "adapters_arrived": folder.adapters().and_then(|adapters| adapters.remaining()),
         "model_format": origin.format.to_string(),
         "model_types": origin.types,
         "device": setup.engine.device.to_string(),

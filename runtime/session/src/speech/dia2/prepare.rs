@@ -17,9 +17,10 @@ use serde_json::Value;
 use super::{
     super::{
         Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechInput, SpeechModel,
-        VoiceFile, Written, check_fields, flag, of_line, read_kept, taken, text,
+        VoiceFile, Written, check_fields, flag, in_line, of_line, read_kept, taken, text,
     },
-    Speaker, Task, Voices, Words, check_memory, keep, longest, most_seconds, recorded, speak,
+    DialogueTask, DialogueVoices, Speaker, Words, check_memory, keep, longest, most_seconds,
+    recorded, speak,
 };
 use crate::SessionError;
 
@@ -182,10 +183,7 @@ pub(super) fn check_scripts(
                 false => Err(SpeechError::NothingToSay { field: "script" }.into()),
             }
         });
-        read.map_err(|error| match requests.len() {
-            1 => error,
-            _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
-        })?;
+        read.map_err(|error| in_line(error, index, requests.len()))?;
     }
     Ok(())
 }
@@ -364,13 +362,13 @@ struct Scripts<'a> {
 }
 
 impl Scripts<'_> {
-    fn task<'a>(&'a self, request: &'a Request, options: Options) -> Task<'a> {
+    fn task<'a>(&'a self, request: &'a Request, options: Options) -> DialogueTask<'a> {
         let voices = match &self.voice {
-            Source::Recorded { speakers, snapshot: true } => Voices::Restored(speakers),
-            Source::Recorded { speakers, snapshot: false } => Voices::Recorded(speakers),
-            Source::Kept(kept) => Voices::Kept(kept),
+            Source::Recorded { speakers, snapshot: true } => DialogueVoices::Restored(speakers),
+            Source::Recorded { speakers, snapshot: false } => DialogueVoices::Recorded(speakers),
+            Source::Kept(kept) => DialogueVoices::Kept(kept),
         };
-        Task { request, voices, resampling: Resampling::default(), options }
+        DialogueTask { request, voices, resampling: Resampling::default(), options }
     }
 }
 

@@ -4,7 +4,7 @@ mod noting;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe};
+use acestep_engine::{Engine, Error, Event, Notice, Observe, SharedRef};
 use acestep_import::Dia2;
 use acestep_model::{Backend, Place, speech::dia2::Checkpoint};
 use acestep_speech::{
@@ -84,7 +84,7 @@ impl<B: Backend> Resident<B> {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
         let model = Arc::new(model);
         let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
-        let networks = Networks::of(Lent::Shared(checkpoint), place);
+        let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         let voices = RefCell::new(Recent::new(VOICES.0, VOICES.1));
         let sums = RefCell::new(Recent::new(SUMS, u64::MAX));
         Ok(Self { model, networks, voices, sums })

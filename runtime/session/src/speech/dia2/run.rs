@@ -4,7 +4,9 @@ use acestep_engine::{Error, Notice, Observe};
 use acestep_model::Backend;
 use acestep_speech::{
     Options,
-    dia2::{Dialogue, Entry, Made, Networks, Plan, Reading, Snapshot, Speaking, Voice, reader},
+    dia2::{
+        Dialogue, Entry, Networks, Plan, Reading, Snapshot, Speaking, StreamItem, VoiceKind, reader,
+    },
 };
 
 use super::super::resident::Arriving;
@@ -38,7 +40,7 @@ pub(super) fn run<B: Backend>(
         plan.entries = reading.more(first)?;
     }
     // The last words of recordings read ahead too.
-    while more.is_some() && matches!(plan.voice, Voice::Recorded(_)) && reads_ahead(&plan) {
+    while more.is_some() && matches!(plan.voice, VoiceKind::Recorded(_)) && reads_ahead(&plan) {
         let entries = next(&mut more, &mut reading, observe)?;
         plan.entries.extend(entries);
     }
@@ -51,9 +53,9 @@ pub(super) fn run<B: Backend>(
         speaking = speaking.without_samples();
     }
     loop {
-        match speaking.made() {
-            Some(Made::Samples(samples)) => sink(&samples)?,
-            Some(Made::Done(dialogue)) => {
+        match speaking.take_item() {
+            Some(StreamItem::Samples(samples)) => sink(&samples)?,
+            Some(StreamItem::Done(dialogue)) => {
                 // Nobody knows the rest of a text that did not end.
                 if !has_words && more.is_none() {
                     notices.push(Notice("the script has no words".to_owned()));

@@ -12,7 +12,7 @@ use acestep_music::request::rename;
 use acestep_speech::{
     Options, Voices,
     magpie::{
-        FIELDS, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, USUAL_LANGUAGE, Word,
+        FIELDS, JapaneseWord, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, USUAL_LANGUAGE,
         tokenizers,
     },
 };
@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::{
     super::{
         Advanced, Arriving, Fields, Prepared, Sink, SpeechInput, SpeechModel, Written,
-        check_fields, is_content, no_more, taken, text,
+        check_fields, in_line, is_content, no_more, taken, text,
     },
     check_memory, speak,
 };
@@ -77,7 +77,8 @@ impl Speaker {
 
     /// Returns the analyser of Japanese, if a text in this language needs it and there is a dictionary.
     fn open_jtalk(&self, first: &Request) -> Result<Option<&OpenJTalk>, Error> {
-        let is_needed = first.language.as_deref() == Some("ja") && first.is_text();
+        let is_japanese = |language: &str| language.eq_ignore_ascii_case("ja");
+        let is_needed = first.language.as_deref().is_some_and(is_japanese) && first.is_text();
         let Some(dictionary) = self.dictionary.as_deref().filter(|_| is_needed) else {
             return Ok(None);
         };
@@ -106,10 +107,7 @@ impl Speaker {
             let seed = Some(seed.wrapping_add(index));
             let request = Request { text, seed, ..first.clone() };
             let planned = Plan::new(&request, 0, &*self.model, tokenizers, tools);
-            planned.map_err(|error| match count {
-                1 => error,
-                _ => SessionError::Line { line: index as usize + 1, error: Box::new(error) }.into(),
-            })
+            planned.map_err(|error| in_line(error, index as usize, count))
         };
         texts.into_iter().zip(0..).map(plan).collect()
     }
@@ -261,7 +259,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// Reads a file with a list of words.
-fn words(path: &Path) -> Result<Vec<Word>, Error> {
+fn words(path: &Path) -> Result<Vec<JapaneseWord>, Error> {
     serde_json::from_slice(&bytes_of(path)?).map_err(|error| {
         let why = format!("`open_jtalk`: {error}");
         SessionError::SpeechFields { why }.into()

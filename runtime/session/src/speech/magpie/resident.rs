@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, path::Path, sync::Arc};
 
-use acestep_engine::{Engine, Error, Lent, Notice, Observe};
+use acestep_engine::{Engine, Error, Notice, Observe, SharedRef};
 use acestep_model::{Backend, Place, speech::magpie::Checkpoint};
 use acestep_speech::{
     Options,
@@ -39,7 +39,7 @@ impl<B: Backend> Resident<B> {
         model.model.check::<B>(&place.device).map_err(Error::checkpoint)?;
         let model = Arc::new(model);
         let checkpoint = model.model.clone() as Arc<dyn Checkpoint<B>>;
-        let networks = Networks::of(Lent::Shared(checkpoint), place);
+        let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         Ok(Self { model, networks, tables: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
     }
 

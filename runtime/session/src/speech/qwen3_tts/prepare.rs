@@ -14,9 +14,10 @@ use serde_json::Value;
 use super::{
     super::{
         Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechInput,
-        SpeechModel, VoiceFile, Written, check_fields, flag, no_more, read_kept, taken, text,
+        SpeechModel, VoiceFile, Written, check_fields, flag, in_line, no_more, read_kept, taken,
+        text,
     },
-    Speech, Voice, at_once, check, check_keep, check_memory, check_recording, find, keep,
+    SpeechTask, VoiceSource, at_once, check, check_keep, check_memory, check_recording, find, keep,
     keep_request, positions, speak,
 };
 use crate::SessionError;
@@ -82,7 +83,7 @@ pub(super) fn unused_voice(first: &mut Request, has_recording: bool, notices: &m
 /// Returns a request for each text. A kept voice speaks its own language if the request names none.
 pub(super) fn requests(
     first: &Request,
-    voice: &Voice,
+    voice: &VoiceSource,
     texts: Vec<String>,
     seed: u64,
     model: &Qwen3Tts,
@@ -111,18 +112,13 @@ pub(super) fn requests(
 /// The errors of [`positions`]; several requests are named by their place.
 pub(super) fn most_positions(
     requests: &[Request],
-    voice: &Voice,
+    voice: &VoiceSource,
     model: &Qwen3Tts,
 ) -> Result<usize, Error> {
     let mut most = 0;
     for (index, request) in requests.iter().enumerate() {
         let checked = positions(request, voice, model);
-        most = most.max(if requests.len() > 1 {
-            checked
-                .map_err(|error| SessionError::Line { line: index + 1, error: Box::new(error) })?
-        } else {
-            checked?
-        });
+        most = most.max(checked.map_err(|error| in_line(error, index, requests.len()))?);
     }
     Ok(most)
 }
@@ -196,7 +192,7 @@ impl SpeechModel for Qwen3Tts {
                 first.voice = None;
                 true
             }
-            (None, Some(name)) => Voice::named(name, self, voices)?.is_recording(),
+            (None, Some(name)) => VoiceSource::named(name, self, voices)?.is_recording(),
             (None, None) => false,
         };
         check(&first, has_recording, self)
@@ -235,12 +231,14 @@ impl SpeechModel for Qwen3Tts {
         unused_voice(&mut first, recording.is_some(), notices);
         // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes
         // with the first text.
-        let voice = std::thread::scope(|scope| -> Result<Voice, Error> {
+        let voice = std::thread::scope(|scope| -> Result<VoiceSource, Error> {
             scope.spawn(|| drop(self.tokenizer()));
             Ok(match (recording, &first.voice) {
-                (Some((path, words)), _) => Voice::recording(Path::new(&path), words, notices)?,
-                (None, Some(name)) => Voice::named(name, self, voices)?,
-                (None, None) => Voice::Model,
+                (Some((path, words)), _) => {
+                    VoiceSource::recording(Path::new(&path), words, notices)?
+                }
+                (None, Some(name)) => VoiceSource::named(name, self, voices)?,
+                (None, None) => VoiceSource::Model,
             })
         })?;
         let requests = requests(&first, &voice, texts, seed, self);
@@ -294,7 +292,7 @@ impl PreparedVoice for Recording<'_> {
 struct Speaker<'a> {
     model: &'a Qwen3Tts,
     requests: Vec<Request>,
-    voice: Voice,
+    voice: VoiceSource,
     /// The most prompt rows and frames of a run.
     positions: usize,
     lines: bool,
@@ -315,7 +313,7 @@ impl Prepared for Speaker<'_> {
     ) -> Result<Vec<Notice>, Error> {
         no_more(more, SpeechModel::name(self.model))?;
         let Self { model, requests, voice, lines, .. } = self;
-        let speech = Speech { requests, voice, options, lines: *lines };
+        let speech = SpeechTask { requests, voice, options, lines: *lines };
         speak(speech, model, engine, observe, sink)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, path::PathBuf, rc::Rc, sync::Arc};
 
-use acestep_engine::{Engine, Error, Lent, Notice, Observe};
+use acestep_engine::{Engine, Error, Notice, Observe, SharedRef};
 use acestep_import::Qwen3Tts;
 use acestep_model::{Backend, Place, speech::qwen3_tts::Checkpoint};
 use acestep_speech::{
@@ -18,7 +18,7 @@ use super::{
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
     },
-    Loaded, Speech, Voice, check_memory,
+    Loaded, SpeechTask, VoiceSource, check_memory,
     prepare::{self, Read},
     speak_loaded,
 };
@@ -26,7 +26,7 @@ use super::{
 /// A recording by its file and its words, or a kept voice by its file.
 type Key = (Seen, Option<String>);
 /// A voice, and the notices of reading it.
-type ReadVoice = (Rc<Voice>, Rc<[Notice]>);
+type ReadVoice = (Rc<VoiceSource>, Rc<[Notice]>);
 /// A voice, and its state on the device.
 type Known<B> = (ReadVoice, Rc<Loaded<B>>);
 
@@ -47,7 +47,7 @@ impl<B: Backend> Resident<B> {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
         let model = Arc::new(model);
         let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
-        let networks = Networks::of(Lent::Shared(checkpoint), place);
+        let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         Ok(Self { model, networks, voices: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
     }
 
@@ -72,9 +72,9 @@ impl<B: Backend> Resident<B> {
         }
         let mut notices = Vec::new();
         let voice = match (recording, name) {
-            (Some((path, words)), _) => Voice::recording(&path, words, &mut notices)?,
-            (None, Some(name)) => Voice::named(name, &self.model, voices)?,
-            (None, None) => Voice::Model,
+            (Some((path, words)), _) => VoiceSource::recording(&path, words, &mut notices)?,
+            (None, Some(name)) => VoiceSource::named(name, &self.model, voices)?,
+            (None, None) => VoiceSource::Model,
         };
         let key = key.filter(|_| voice.is_recording());
         Ok(((Rc::new(voice), notices.into()), key))
@@ -174,7 +174,7 @@ impl<B: Backend> Ready for Turn<'_, B> {
         let Self { on, requests, heard, lines, .. } = self;
         no_more(more, on.model().name())?;
         let loaded = self.loaded(observe)?;
-        let speech = Speech { requests, voice: &heard.0, options, lines: *lines };
+        let speech = SpeechTask { requests, voice: &heard.0, options, lines: *lines };
         speak_loaded::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
     }
 }

@@ -10,7 +10,7 @@ use acestep_model::{
 };
 use acestep_speech::{
     Voices,
-    qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice as InputVoice},
+    qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice},
 };
 
 use super::{super::LEAST_SECONDS, check_recording};
@@ -18,7 +18,7 @@ use crate::SessionError;
 
 /// The source of a voice.
 #[derive(Debug)]
-pub enum Voice {
+pub enum VoiceSource {
     /// A named speaker, a description, or none.
     Model,
     /// A recording, and its words.
@@ -46,11 +46,11 @@ pub fn find(
 /// A voice on the device, for any number of runs with the same networks.
 #[derive(Debug, Clone)]
 pub struct Loaded<B: Backend> {
-    pub(super) voice: Option<InputVoice>,
+    pub(super) voice: Option<Voice>,
     pub(super) snapshot: Option<Snapshot<B>>,
 }
 
-impl Voice {
+impl VoiceSource {
     /// Reads the recording at `path`.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Voice {
     }
 
     /// Returns the kept voice, if it is one.
-    pub(super) fn kept(&self) -> Option<InputVoice> {
+    pub(super) fn kept(&self) -> Option<Voice> {
         match self {
             Self::Kept(kept) => Some(kept.voice.clone()),
             Self::Model | Self::Recording(..) => None,
@@ -127,7 +127,7 @@ impl Voice {
     /// the device if it was made with them.
     ///
     /// # Errors
-    /// The errors of [`InputVoice::of_recording`] and [`KeptVoice::snapshot`].
+    /// The errors of [`Voice::of_recording`] and [`KeptVoice::snapshot`].
     pub fn load<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
@@ -137,7 +137,7 @@ impl Voice {
             Self::Model => (None, None),
             Self::Recording(audio, transcript) => {
                 let transcript = transcript.as_deref();
-                let voice = InputVoice::of_recording(audio, transcript, networks, observe)?;
+                let voice = Voice::of_recording(audio, transcript, networks, observe)?;
                 (Some(voice), None)
             }
             Self::Kept(kept) => (Some(kept.voice.clone()), kept.snapshot(networks)?),

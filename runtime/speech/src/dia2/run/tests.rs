@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        choose::{Guidance, Sampling},
-        heard::{AudibleFrames, Beginning},
+        audible::{AudibleFrames, Beginning},
+        choose::{DrawSettings, Guidance},
         prefix::{Prefix, tests::recordings},
         step::Read,
         testing,
@@ -96,7 +96,7 @@ fn streams(checkpoint: &Value) -> Streams {
 }
 
 fn chooser(scale: f32) -> Chooser {
-    let greedy = Sampling { temperature: 0.0, top_k: 50 };
+    let greedy = DrawSettings { temperature: 0.0, top_k: 50 };
     Chooser {
         guidance: Guidance { scale, filter_k: 50 },
         text: greedy,

@@ -30,9 +30,9 @@ fn follow(align: &mut Align, trace: &Value) {
     }
 }
 
-fn settings(trace: &Value, wraps: bool) -> Settings {
+fn settings(trace: &Value, wraps: bool) -> PriorSettings {
     let epsilon = trace["epsilon"].as_f64().expect("a number") as f32;
-    Settings { lookahead: size(&trace["lookahead"]), epsilon, wraps }
+    PriorSettings { lookahead: size(&trace["lookahead"]), epsilon, wraps }
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn later_chunks_attend_as_the_reference_even_before_their_window() {
 
 #[test]
 fn a_position_before_the_window_becomes_its_first() {
-    let settings = Settings { lookahead: 5, epsilon: 0.1, wraps: false };
+    let settings = PriorSettings { lookahead: 5, epsilon: 0.1, wraps: false };
     let mut align = Align::new(settings, 40);
     align.begin_chunk(30, 50, 25);
     let mut scores = vec![0.1; 50];
@@ -76,7 +76,7 @@ fn a_position_before_the_window_becomes_its_first() {
 #[test]
 fn the_first_prior_of_a_later_chunk_starts_at_its_own_text() {
     let golden = logic("prior.json");
-    let settings = Settings { lookahead: 5, epsilon: 0.1, wraps: false };
+    let settings = PriorSettings { lookahead: 5, epsilon: 0.1, wraps: false };
     let mut checked = 0;
     for chunk in golden["window"]
         .as_array()

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use acestep_engine::{Error, sampling::Draws};
 
 use super::*;
-use crate::magpie::end::Of;
+use crate::magpie::end::EndCodebooks;
 
 /// Codes of a codebook; a codebook has two begin and end ids behind them, then six others.
 const CODES: usize = 4;
@@ -34,7 +34,7 @@ fn one_hot(code: u32) -> Vec<f32> {
     logits
 }
 
-impl Network for Fake {
+impl VoiceNetworks for Fake {
     type Memory = Vec<u32>;
 
     fn codebooks(&self) -> usize {
@@ -61,7 +61,7 @@ impl Network for Fake {
         Ok(())
     }
 
-    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<Step, Error> {
+    fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<StepOutput, Error> {
         self.read.push(stack.to_vec());
         self.priors.push(prior.map(<[f32]>::to_vec));
         self.stack = self.stacks.pop_front().unwrap_or([0; 4]);
@@ -70,7 +70,7 @@ impl Network for Fake {
         attention[at] = 1.0;
         let logits = self.stack.iter().flat_map(|&code| one_hot(code)).collect();
         self.stack = self.drawn.pop_front().unwrap_or(self.stack);
-        Ok(Step { logits: vec![logits], attention: vec![attention] })
+        Ok(StepOutput { logits: vec![logits], attention: vec![attention] })
     }
 
     fn code(&mut self, index: usize, before: Option<u32>) -> Result<Vec<Vec<f32>>, Error> {
@@ -82,12 +82,12 @@ impl Network for Fake {
 fn settings() -> Settings {
     Settings {
         guidance: None,
-        sampling: Sampling { temperature: 0.0, top_k: 3 },
-        prior: align::Settings { lookahead: 5, epsilon: 0.1, wraps: false },
+        sampling: DrawSettings { temperature: 0.0, top_k: 3 },
+        prior: align::PriorSettings { lookahead: 5, epsilon: 0.1, wraps: false },
         has_prior: true,
         start_prior_after: 0,
         is_tracking: false,
-        end: EndRule { of: Of::Any, with_drawn: true },
+        end: EndRule { of: EndCodebooks::Any, with_drawn: true },
         least_frames: 0,
         most_frames: 8,
         is_local: true,
@@ -97,7 +97,7 @@ fn settings() -> Settings {
 fn run(network: Fake, chunks: &[usize], settings: Settings) -> (Vec<Stepped>, Frames<Fake>) {
     let mut next = 0..;
     let ids = chunks.iter().map(|&length| next.by_ref().take(length).collect()).collect();
-    let source = Source::Seeded(Box::new(Draws::new(0, CODES + SPECIAL_IDS)));
+    let source = RandomSource::Seeded(Box::new(Draws::new(0, CODES + SPECIAL_IDS)));
     let mut frames = Frames::new(network, ids, CODES, settings, source);
     let mut steps = Vec::new();
     while let Some(step) = frames.step().expect("a step") {
@@ -179,10 +179,10 @@ fn tracking_forbids_the_end_while_text_is_left() {
 fn a_frame_with_an_end_that_the_rule_does_not_see_is_cut_and_said() {
     let rule = |of, with_drawn| Settings { end: EndRule { of, with_drawn }, ..settings() };
     for (stacks, rule, frames) in [
-        ([[0, 1, 2, 3], [3, 2, END, 0]], rule(Of::All, true), 3),
-        ([[0, 1, 2, 3], [3, END, 1, 0]], rule(Of::First, true), 2),
+        ([[0, 1, 2, 3], [3, 2, END, 0]], rule(EndCodebooks::All, true), 3),
+        ([[0, 1, 2, 3], [3, END, 1, 0]], rule(EndCodebooks::First, true), 2),
         // The second frame is an end, and the first one is half an end.
-        ([[0, 1, 2, 3], [END, 2, END, END]], rule(Of::All, true), 2),
+        ([[0, 1, 2, 3], [END, 2, END, END]], rule(EndCodebooks::All, true), 2),
     ] {
         let network = Fake { stacks: stacks.into(), ..Fake::default() };
         let (steps, _) = run(network, &[9], rule);
@@ -191,14 +191,14 @@ fn a_frame_with_an_end_that_the_rule_does_not_see_is_cut_and_said() {
     }
     // A whole end before half an end is an end.
     let stacks = [[END, END, END, 1]].into();
-    let (steps, _) = run(Fake { stacks, ..Fake::default() }, &[9], rule(Of::All, true));
+    let (steps, _) = run(Fake { stacks, ..Fake::default() }, &[9], rule(EndCodebooks::All, true));
     assert_eq!((kept(&steps).len(), steps[0].ended), (0, Some(ChunkEnd::Finished)));
 }
 
 /// The likeliest codes say nothing, and the drawn ones do not count.
 #[test]
 fn an_end_that_was_only_drawn_is_cut_if_drawn_codes_do_not_count() {
-    let own = Settings { end: EndRule { of: Of::Any, with_drawn: false }, ..settings() };
+    let own = Settings { end: EndRule { of: EndCodebooks::Any, with_drawn: false }, ..settings() };
     let drawn = [[0, 1, 2, 3], [1, END, 0, 0]].into();
     let (steps, _) = run(Fake { stacks: [[0; 4]; 2].into(), drawn, ..Fake::default() }, &[9], own);
     assert_eq!(kept(&steps), [[0, 1], [2, 3]]);
@@ -221,7 +221,7 @@ fn without_a_prior_a_later_chunk_keeps_that_of_its_first_step() {
 #[test]
 fn logits_that_are_not_finite_end_the_run_with_the_step() {
     struct Broken;
-    impl Network for Broken {
+    impl VoiceNetworks for Broken {
         type Memory = ();
         fn codebooks(&self) -> usize {
             1
@@ -236,15 +236,15 @@ fn logits_that_are_not_finite_end_the_run_with_the_step() {
         fn begin(&mut self, (): &()) -> Result<(), Error> {
             Ok(())
         }
-        fn step(&mut self, _: &[u32], _: Option<&[f32]>) -> Result<Step, Error> {
+        fn step(&mut self, _: &[u32], _: Option<&[f32]>) -> Result<StepOutput, Error> {
             let logits = vec![vec![f32::NAN; CODES + SPECIAL_IDS]];
-            Ok(Step { logits, attention: vec![vec![1.0; 3]] })
+            Ok(StepOutput { logits, attention: vec![vec![1.0; 3]] })
         }
         fn code(&mut self, _: usize, _: Option<u32>) -> Result<Vec<Vec<f32>>, Error> {
             Ok(Vec::new())
         }
     }
-    let source = Source::Seeded(Box::new(Draws::new(0, 1)));
+    let source = RandomSource::Seeded(Box::new(Draws::new(0, 1)));
     let mut frames = Frames::new(Broken, vec![vec![0; 3]], CODES, settings(), source);
     let error = frames.step().expect_err("no codes");
     assert!(format!("{error:?}").contains("step"), "{error:?}");

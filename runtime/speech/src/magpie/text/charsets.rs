@@ -5,6 +5,7 @@
 
 use super::{
     config::TokenizerConfig,
+    dictionary::Case,
     punctuation::{ARABIC, COMMON, HINDI, symbols},
 };
 use crate::magpie::MagpieError;
@@ -43,25 +44,26 @@ pub(super) fn tokens(config: &TokenizerConfig) -> Result<Vec<String>, MagpieErro
     Ok(all.flat_map(symbols).chain(end).map(str::to_owned).collect())
 }
 
-/// Returns the tokens of Japanese kana with pitch; the space is the first one. The prefix of letters
-/// changes nothing in the reference.
+/// Returns the case of the Latin letters in Japanese.
 ///
 /// # Errors
-/// [`MagpieError::Setting`] for letters that are not in upper case: `JapaneseKatakanaAccentG2p` has those
-/// of lower case by default.
-pub(super) fn kana(config: &TokenizerConfig, marks: &[&str]) -> Result<Vec<String>, MagpieError> {
-    let bad = |key: &str, why: String| Err(MagpieError::bad_setting(key.to_owned(), why));
-    let Some(g2p) = &config.g2p else { return bad("g2p", "there is none".to_owned()) };
+/// [`MagpieError::Setting`] for another class than `JapaneseKatakanaAccentG2p`, or an unknown case.
+pub(super) fn case_in_japanese(config: &TokenizerConfig) -> Result<Case, MagpieError> {
+    let none = || MagpieError::bad_setting("g2p".to_owned(), "there is none".to_owned());
+    let g2p = config.g2p.as_ref().ok_or_else(none)?;
     g2p.check_class("JapaneseKatakanaAccentG2p")?;
     let case = g2p.ascii_letter_case.as_deref().unwrap_or("lower");
-    if case != "upper" {
-        return bad("g2p.ascii_letter_case", format!("it is `{case}`, only `upper` is supported"));
-    }
+    Case::read("g2p.ascii_letter_case", case)
+}
+
+/// Returns the tokens of Japanese kana with pitch, and of letters in `case`; the space is the first one.
+/// The prefix of letters changes nothing in the reference.
+pub(super) fn kana(config: &TokenizerConfig, case: Case, marks: &[&str]) -> Vec<String> {
     let kana = ('ァ'..='ヶ').filter(|c| !matches!(c, 'ヰ' | 'ヱ')).map(String::from);
     let apostrophe = if config.has_apostrophe() { "'" } else { "" };
     let first = [" ", "01"].into_iter().flat_map(symbols).map(str::to_owned);
-    let letters = ["ー", UPPER, apostrophe].into_iter().flat_map(symbols);
+    let letters = case.letters().map(String::from);
     let marks = marks.iter().copied().filter(|_| config.punct);
-    let rest = letters.chain(marks).chain(["<pad>", "<oov>"]).map(str::to_owned);
-    Ok(first.chain(kana).chain(rest).collect())
+    let rest = symbols(apostrophe).chain(marks).chain(["<pad>", "<oov>"]).map(str::to_owned);
+    first.chain(kana).chain(["ー".to_owned()]).chain(letters).chain(rest).collect()
 }

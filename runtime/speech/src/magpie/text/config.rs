@@ -64,11 +64,13 @@ pub(super) const ABSENT: &str = "absent";
 pub(super) struct G2pConfig {
     #[serde(rename = "_target_")]
     target: Option<String>,
-    pub phoneme_dict: Option<String>,
+    /// A file, or several that are read as one.
+    phoneme_dict: Option<OneOrMore>,
     /// File of the dictionary after the reference read it: `word TAB symbol symbol`, with the case of
     /// the words changed and one pronunciation each. GGUF files have it in place of `phoneme_dict`.
     pub parsed_phoneme_dict: Option<String>,
-    pub heteronyms: Option<String>,
+    /// A file, or a list of the words.
+    heteronyms: Option<OneOrMore>,
     /// `None` is a null in the file, which the reference takes for false.
     #[serde(default = "some_yes")]
     pub ignore_ambiguous_words: Option<bool>,
@@ -90,6 +92,14 @@ pub(super) struct G2pConfig {
     ascii_letter_prefix: Option<String>,
     pub ascii_letter_case: Option<String>,
     pub word_segmenter: Option<String>,
+}
+
+/// A text, or several.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "it is neither a text nor a list of texts")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
 }
 
 fn yes() -> bool {
@@ -114,6 +124,34 @@ impl G2pConfig {
     /// True if letters are symbols too. A probability of phonemes alone implies it.
     pub(super) fn has_letters(&self) -> bool {
         self.use_chars || self.phoneme_probability.is_some()
+    }
+
+    /// Returns the text of the dictionary, if there is one. Several files are one behind the other, as
+    /// `_parse_phoneme_dict` of the reference merges them.
+    pub(super) fn dictionary(
+        &self,
+        artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
+    ) -> Result<Option<String>, MagpieError> {
+        let files: &[String] = match (&self.parsed_phoneme_dict, &self.phoneme_dict) {
+            (Some(file), _) | (None, Some(OneOrMore::One(file))) => std::slice::from_ref(file),
+            (None, Some(OneOrMore::More(files))) => files,
+            (None, None) => &[],
+        };
+        let texts = files.iter().map(|file| artefact(file));
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        Ok((!texts.is_empty()).then(|| texts.join("\n")))
+    }
+
+    /// Returns the words with several pronunciations, one a line.
+    pub(super) fn heteronyms(
+        &self,
+        artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
+    ) -> Result<String, MagpieError> {
+        match &self.heteronyms {
+            None => Ok(String::new()),
+            Some(OneOrMore::One(file)) => artefact(file),
+            Some(OneOrMore::More(words)) => Ok(words.join("\n")),
+        }
     }
 
     /// The prefix of phonemes. Those of a dictionary that was read before have it already.

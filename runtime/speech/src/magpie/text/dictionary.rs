@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::characters::{is_letter, is_letter_or_digit};
 use crate::magpie::MagpieError;
 
-/// The case of words in a dictionary.
+/// The case of words or letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Upper,
@@ -41,6 +41,20 @@ impl Case {
             Self::Lower => word.to_lowercase(),
             Self::Mixed => word.to_owned(),
         }
+    }
+
+    /// True for a Latin letter in this case.
+    pub(super) fn has(self, c: char) -> bool {
+        match self {
+            Self::Upper => c.is_ascii_uppercase(),
+            Self::Lower => c.is_ascii_lowercase(),
+            Self::Mixed => c.is_ascii_alphabetic(),
+        }
+    }
+
+    /// Returns the Latin letters of this case by their code points.
+    pub(super) fn letters(self) -> impl Iterator<Item = char> {
+        ('A'..='z').filter(move |&c| self.has(c))
     }
 }
 

@@ -17,10 +17,27 @@ use super::{
 };
 use crate::magpie::MagpieError;
 
+/// French words that lose their last vowel before another word, and their phonemes.
+const ELIDED: [(&str, &str); 12] = [
+    ("l", "l"),
+    ("c", "s"),
+    ("d", "d"),
+    ("j", "ʒ"),
+    ("m", "m"),
+    ("n", "n"),
+    ("qu", "k"),
+    ("s", "s"),
+    ("t", "t"),
+    ("puisqu", "pyisk"),
+    ("lorsqu", "loʁsk"),
+    ("jusqu", "ʒysk"),
+];
+
 /// Conversion of one language.
 #[derive(Debug)]
 pub(super) struct Ipa {
     is_english: bool,
+    is_french: bool,
     reading: Reading,
     prefix: String,
     skips_ambiguous: bool,
@@ -49,20 +66,17 @@ impl Ipa {
             let why = format!("it is `{own}`, but `locale` is `{other}`");
             return Err(MagpieError::bad_setting("g2p.locale".to_owned(), why));
         }
-        let file = g2p.parsed_phoneme_dict.as_ref().or(g2p.phoneme_dict.as_ref());
         let case = g2p.grapheme_case.as_deref().unwrap_or("upper");
         let case = Case::read("g2p.grapheme_case", case)?;
-        let heteronyms = match &g2p.heteronyms {
-            Some(file) => dictionary::heteronyms(&artefact(file)?, case),
-            None => HashSet::new(),
-        };
+        let source = g2p.dictionary(artefact)?.ok_or_else(absent)?;
         Ok(Self {
             is_english: g2p.locale.as_deref() == Some("en-US"),
+            is_french: g2p.locale.as_deref() == Some("fr-FR"),
             reading: Reading { case, has_stresses: g2p.use_stresses.unwrap_or(false) },
             prefix: g2p.grapheme_prefix.clone(),
             skips_ambiguous: g2p.ignore_ambiguous_words.unwrap_or(false),
-            heteronyms,
-            source: artefact(file.ok_or_else(absent)?)?,
+            heteronyms: dictionary::heteronyms(&g2p.heteronyms(artefact)?, case),
+            source,
             is_parsed: g2p.parsed_phoneme_dict.is_some(),
             dictionary: OnceLock::new(),
         })
@@ -195,7 +209,7 @@ impl Words<'_> {
         if self.ipa.heteronyms.contains(word) {
             return (letters(), true);
         }
-        let known = self.with_ending(word).or_else(|| {
+        let known = self.with_ending(word).or_else(|| self.after_elided(word)).or_else(|| {
             let upper = || (case == Case::Mixed).then(|| word.to_uppercase());
             // A word that is skipped is not looked up in upper case.
             let entry = self.dictionary.get(word).or_else(|| self.dictionary.get(&upper()?));
@@ -212,10 +226,28 @@ impl Words<'_> {
         !self.ipa.skips_ambiguous || !entry.has_others
     }
 
+    /// Returns the entry of a word as it stands, or else in upper case.
+    fn entry(&self, word: &str) -> Option<&Entry> {
+        self.dictionary.get(word).or_else(|| self.dictionary.get(&word.to_uppercase()))
+    }
+
+    /// Returns the symbols of a French word behind an elided one, such as `l'ami`, if it is known alone.
+    fn after_elided(&self, word: &str) -> Option<Vec<String>> {
+        if !self.ipa.is_french || self.entry(word).is_some() {
+            return None;
+        }
+        ELIDED.iter().find_map(|(letters, phonemes)| {
+            let upper = letters.to_uppercase();
+            let rest = word.strip_prefix(*letters).or_else(|| word.strip_prefix(&*upper))?;
+            let entry = self.entry(rest.strip_prefix('\'')?)?;
+            let symbols = phonemes.chars().chain(entry.first.chars()).map(String::from);
+            self.is_usable(entry).then(|| symbols.collect())
+        })
+    }
+
     /// Returns the symbols of an English word with `'s` or `s` whose other part is known.
     fn with_ending(&self, word: &str) -> Option<Vec<String>> {
-        let get = |word: &str| self.dictionary.get(word);
-        if !self.ipa.is_english || get(word).is_some() || get(&word.to_uppercase()).is_some() {
+        if !self.ipa.is_english || self.entry(word).is_some() {
             return None;
         }
         ["'s", "s"].into_iter().find_map(|ending| {
@@ -225,7 +257,7 @@ impl Words<'_> {
                 return None;
             }
             let stem = &word[..at];
-            let entry = get(stem).or_else(|| get(&stem.to_uppercase()))?;
+            let entry = self.entry(stem)?;
             if !self.is_usable(entry) {
                 return None;
             }

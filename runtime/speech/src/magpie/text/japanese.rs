@@ -7,9 +7,11 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
+use super::dictionary::Case;
+
 /// A word of OpenJTalk's front end, as `pyopenjtalk.run_frontend` returns it; other keys are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct JapaneseWord {
     /// The word as it is written.
     pub string: String,
     /// Part of speech.
@@ -26,14 +28,13 @@ pub struct Word {
     pub chain_flag: i32,
 }
 
-/// Returns the symbols of words; `marks` are the punctuation marks of the vocabulary.
-pub(super) fn kana(words: &[Word], marks: &[&str]) -> Vec<String> {
+/// Returns the symbols of words; `marks` are the punctuation marks of the vocabulary, and its Latin letters
+/// are in `case`.
+pub(super) fn kana(words: &[JapaneseWord], marks: &[&str], case: Case) -> Vec<String> {
     let mut kana = Kana::default();
     for (index, word) in words.iter().enumerate() {
         let written: String = word.string.nfkc().collect();
-        if word.pos == "フィラー"
-            && !written.is_empty()
-            && written.bytes().all(|b| b.is_ascii_uppercase())
+        if word.pos == "フィラー" && !written.is_empty() && written.chars().all(|c| case.has(c))
         {
             kana.end_chain();
             kana.symbols.extend(written.chars().map(String::from));
@@ -62,7 +63,7 @@ pub(super) fn kana(words: &[Word], marks: &[&str]) -> Vec<String> {
 #[derive(Default)]
 struct Kana<'a> {
     symbols: Vec<String>,
-    chain: Vec<&'a Word>,
+    chain: Vec<&'a JapaneseWord>,
 }
 
 impl Kana<'_> {

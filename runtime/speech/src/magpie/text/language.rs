@@ -22,8 +22,13 @@ const TABLE: [(&str, &[&str]); 9] = [
 
 /// Returns the tokenizer of a language for a file without a mapping, if one of `names` is it.
 pub fn tokenizer_of<'a>(language: &str, names: &[&'a str]) -> Option<&'a str> {
-    let (_, wanted) = TABLE.iter().find(|(own, _)| *own == language)?;
+    let (_, wanted) = TABLE.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))?;
     wanted.iter().find_map(|wanted| names.iter().copied().find(|name| name == wanted))
+}
+
+/// Returns the spelling of a language in a file without a mapping: `en` for `EN`.
+pub(super) fn spelling(language: &str) -> Option<&'static str> {
+    TABLE.iter().map(|(own, _)| *own).find(|own| own.eq_ignore_ascii_case(language))
 }
 
 /// Returns the languages of a file without a mapping.
@@ -53,8 +58,17 @@ impl Mapping {
         map.iter().map(of).collect::<Result<_, _>>().map(Self)
     }
 
+    fn of(&self, language: &str) -> Option<&(String, Vec<String>)> {
+        self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))
+    }
+
+    /// Returns the spelling of a language in the file: `pt-BR` for `pt-br`.
+    pub(super) fn spelling(&self, language: &str) -> Option<&str> {
+        self.of(language).map(|(own, _)| &**own)
+    }
+
     pub(super) fn tokenizer_of<'a>(&self, language: &str, names: &[&'a str]) -> Option<&'a str> {
-        let (_, wanted) = self.0.iter().find(|(own, _)| own == language)?;
+        let (_, wanted) = self.of(language)?;
         wanted.iter().find_map(|wanted| names.iter().copied().find(|name| name == wanted))
     }
 

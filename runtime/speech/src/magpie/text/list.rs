@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::Encoded;
+use super::{Encoded, MOST_DROPPED};
 
 /// The usual prefix of letters, which tells them from phonemes.
 const PREFIX: char = '#';
@@ -16,7 +16,7 @@ impl Encoded {
             Some(own) if !own.is_empty() => own.to_owned(),
             _ => symbol,
         };
-        if !self.dropped.contains(&symbol) {
+        if self.dropped.len() < MOST_DROPPED && !self.dropped.contains(&symbol) {
             self.dropped.push(symbol);
         }
     }
@@ -42,9 +42,9 @@ impl List {
         &self.tokens
     }
 
-    /// Returns the ids of a text that consists of tokens: the longest one counts at each place. `<pad>`
+    /// Returns the symbols of a text that consists of tokens: the longest one counts at each place. `<pad>`
     /// and `<oov>` are no symbols.
-    pub(super) fn spelled(&self, text: &str) -> Encoded {
+    pub(super) fn symbols(&self, text: &str) -> Vec<String> {
         let text: String = text.nfc().collect();
         let longest = self.tokens.iter().map(String::len).max().unwrap_or(0);
         let mut symbols = Vec::new();
@@ -58,7 +58,7 @@ impl List {
             symbols.push(symbol.to_owned());
             rest = after;
         }
-        self.encode(symbols)
+        symbols
     }
 
     /// Returns the ids of symbols; unknown ones and spaces at the end are left out.
@@ -99,5 +99,7 @@ mod tests {
             encoded.leave_out(symbol.to_owned());
         }
         assert_eq!(encoded.dropped, ["3", "#", "é"]);
+        (0..2 * MOST_DROPPED).for_each(|k| encoded.leave_out(format!("x{k}")));
+        assert_eq!(encoded.dropped.len(), MOST_DROPPED);
     }
 }

@@ -5,9 +5,14 @@
 //!
 //! Source: NeMo 3.0.0, `zh_cn_pinyin.py`, `ChineseG2p`; `pypinyin`, `lazy_pinyin` with style `TONE3`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
 
-use super::{config::TokenizerConfig, dictionary::Case, pinyin::Pinyin, punctuation::symbols};
+use super::{
+    config::TokenizerConfig, dictionary::Case, list::List, pinyin::Pinyin, punctuation::symbols,
+};
 use crate::magpie::MagpieError;
 
 const MARKS: &str = "，。？！；：、‘’“”（）【】「」《》,.!?-:;/\"()[]{}";
@@ -17,29 +22,11 @@ const MARKS: &str = "，。？！；：、‘’“”（）【】「」《》,.
 pub(super) struct Mandarin {
     syllables: HashMap<String, Vec<String>>,
     tone_prefix: String,
-    letters: Letters,
+    /// The case of Latin letters: texts are changed to it.
+    letters: Case,
     letter_prefix: String,
     /// False if phonemes of the vocabulary are in no syllable.
     is_complete: bool,
-}
-
-/// The Latin letters of a model: texts are changed to their case.
-#[derive(Debug, Clone, Copy)]
-struct Letters(Case);
-
-impl Letters {
-    fn has(self, c: char) -> bool {
-        match self.0 {
-            Case::Upper => c.is_ascii_uppercase(),
-            Case::Lower => c.is_ascii_lowercase(),
-            Case::Mixed => c.is_ascii_alphabetic(),
-        }
-    }
-
-    /// Returns the letters by their code points.
-    fn all(self) -> impl Iterator<Item = char> {
-        ('A'..='z').filter(move |&c| self.has(c))
-    }
 }
 
 impl Mandarin {
@@ -59,10 +46,9 @@ impl Mandarin {
             let why = format!("it is `{own}`, only `jieba` is supported");
             return Err(MagpieError::bad_setting("g2p.word_segmenter".to_owned(), why));
         }
-        let file = g2p.parsed_phoneme_dict.as_ref().or(g2p.phoneme_dict.as_ref());
-        let file = file.ok_or_else(|| bad("there is no dictionary"))?;
+        let dictionary = g2p.dictionary(artefact)?.ok_or_else(|| bad("there is no dictionary"))?;
         let letters = g2p.ascii_letter_case.as_deref().unwrap_or("lower");
-        let letters = Letters(Case::read("g2p.ascii_letter_case", letters)?);
+        let letters = Case::read("g2p.ascii_letter_case", letters)?;
         let phonemes = g2p.phoneme_case.as_deref().unwrap_or("upper");
         let mut phoneme_case = Case::read("g2p.phoneme_case", phonemes)?;
         if g2p.parsed_phoneme_dict.is_some() {
@@ -71,7 +57,7 @@ impl Mandarin {
         }
         let phoneme_prefix = g2p.phoneme_prefix();
         let mut syllables = HashMap::new();
-        for line in artefact(file)?.lines() {
+        for line in dictionary.lines() {
             if line.trim().is_empty() || line.starts_with(";;;") {
                 continue;
             }
@@ -88,7 +74,7 @@ impl Mandarin {
         let mut tokens = vec![" ".to_owned()];
         tokens.extend(phonemes);
         tokens.extend((1..=5).map(|tone| format!("{tone_prefix}{tone}")));
-        tokens.extend(letters.all().map(|letter| format!("{letter_prefix}{letter}")));
+        tokens.extend(letters.letters().map(|letter| format!("{letter_prefix}{letter}")));
         tokens.extend(config.has_apostrophe().then(|| "'".to_owned()));
         tokens.extend(symbols(MARKS).filter(|_| config.punct).map(str::to_owned));
         tokens.extend(["<pad>", "<oov>"].map(str::to_owned));
@@ -104,8 +90,25 @@ impl Mandarin {
 
     /// Returns the symbols of a text, and the items that nobody knows.
     pub(super) fn symbols(&self, text: &str, pinyin: &Pinyin) -> (Vec<String>, Vec<String>) {
-        let words = pinyin.words(&self.letters.0.of(text));
+        let words = pinyin.words(&self.letters.of(text));
         self.of_items(words.iter().flat_map(|word| pinyin.items(word)))
+    }
+
+    /// Returns the symbols of given phonemes, which may include pinyin such as `ni3`, and the unknown
+    /// syllables. Blanks beside pinyin are no symbols.
+    pub(super) fn of_phonemes(&self, text: &str, list: &List) -> (Vec<String>, Vec<String>) {
+        let (mut symbols, mut unknown) = (Vec::new(), Vec::new());
+        let mut rest = text;
+        while let Some(place) = pinyin_in(rest) {
+            symbols.extend(list.symbols(rest[..place.start].trim_end()));
+            let syllable = rest[place.clone()].to_lowercase().replace('ü', "v");
+            let (own, absent) = self.of_items([syllable]);
+            symbols.extend(own);
+            unknown.extend(absent);
+            rest = rest[place.end..].trim_start();
+        }
+        symbols.extend(list.symbols(rest));
+        (symbols, unknown)
     }
 
     /// Returns the symbols of syllables with tones and of other characters, and the unknown syllables.
@@ -130,5 +133,19 @@ impl Mandarin {
             }
         }
         (symbols, unknown)
+    }
+}
+
+/// Returns the place of the first syllable of pinyin in phonemes: Latin letters with a tone behind them.
+pub(super) fn pinyin_in(phonemes: &str) -> Option<Range<usize>> {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || matches!(c, 'ü' | 'Ü');
+    let mut from = 0;
+    loop {
+        let start = from + phonemes[from..].find(is_letter)?;
+        let end = start + phonemes[start..].find(|c| !is_letter(c))?;
+        if phonemes[end..].starts_with(['1', '2', '3', '4', '5']) {
+            return Some(start..end + 1);
+        }
+        from = end;
     }
 }

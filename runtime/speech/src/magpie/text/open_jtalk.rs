@@ -10,7 +10,7 @@ use jpreprocess::{
     DefaultTokenizer, Dictionary, JPreprocess, SystemDictionaryConfig, error::JPreprocessError,
 };
 
-use super::japanese::Word;
+use super::japanese::JapaneseWord;
 use crate::magpie::MagpieError;
 
 /// The files of a dictionary.
@@ -58,14 +58,13 @@ impl OpenJTalk {
         Ok(analyser)
     }
 
-    /// Returns the words of a text without blanks. Latin letters are read as upper case, as in the reference.
+    /// Returns the words of a text without blanks. Latin letters keep their case.
     ///
     /// # Errors
     /// [`MagpieError::Analysis`]: the dictionary has a word that cannot be read.
-    pub fn words(&self, text: &str) -> Result<Vec<Word>, MagpieError> {
-        let text = text.to_uppercase();
+    pub fn words(&self, text: &str) -> Result<Vec<JapaneseWord>, MagpieError> {
         let analysed = caught(|| {
-            let mut words = self.0.text_to_njd(&text)?;
+            let mut words = self.0.text_to_njd(text)?;
             words.preprocess();
             Ok(words)
         });
@@ -77,7 +76,7 @@ impl OpenJTalk {
             let mut groups = part.split(',');
             let mut group = || groups.next().unwrap_or("*").to_owned();
             let pron = node.get_pron();
-            Word {
+            JapaneseWord {
                 string: node.get_string().to_owned(),
                 pos: group(),
                 pos_group1: group(),

@@ -1,5 +1,6 @@
 //! Goldens of `tests/goldens/magpie/logic`: NeMo's own tokenizers on tiny dictionaries.
 
+mod archives;
 mod defaults;
 
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ fn the_vocabulary_of_a_file_is_rebuilt_from_its_dictionaries() {
         }
         assert_eq!(u64::from(own.end()), expected["eos_id"]);
         assert_eq!(own.rows() as u64, expected["vocab_size"].as_u64().expect("a size") + 2);
-        let error = own.check_rows(1).expect_err("another size");
+        let error = own.fitted(1).expect_err("another size");
         assert!(error.to_string().contains("english_phoneme 79, "), "{error}");
     }
 }
@@ -112,11 +113,11 @@ fn words_phonemes_and_pinyin_are_those_of_the_reference() {
                 assert_eq!(mandarin.of_items(items).0, strings(&case["g2p"]), "{given:?}");
                 counts[1] += 1;
             }
-            Kind::Japanese => {
-                let words: Vec<japanese::Word> =
+            Kind::Japanese(case_of_letters) => {
+                let words: Vec<japanese::JapaneseWord> =
                     serde_json::from_value(case["njd"].clone()).expect("words");
                 let marks = punctuation(Some("ja-JP")).expect("marks");
-                let symbols = japanese::kana(&words, &marks);
+                let symbols = japanese::kana(&words, &marks, *case_of_letters);
                 assert_eq!(symbols, strings(&case["g2p"]), "{given:?}");
                 let ids = own.words("ja", &words).expect("words").ids;
                 assert_eq!(serde_json::json!(ids), case["ids"], "{given:?}");
@@ -141,9 +142,10 @@ fn words_of_japanese_are_those_of_open_jtalk() {
     let cases: Vec<Value> = serde_json::from_slice(&cases).expect("JSON");
     for case in &cases {
         let given = text(&case["text"]);
-        let mut expected: Vec<Word> = serde_json::from_value(case["words"].clone()).expect("words");
+        let mut expected: Vec<JapaneseWord> =
+            serde_json::from_value(case["words"].clone()).expect("words");
         // No word is before the first: OpenJTalk has 0 or -1 for it, jpreprocess always -1.
-        let mut words = analyser.words(given).expect("words");
+        let mut words = analyser.words(&given.to_uppercase()).expect("words");
         for first in [&mut words[0], &mut expected[0]] {
             first.chain_flag = first.chain_flag.max(0);
         }
@@ -217,6 +219,23 @@ fn a_language_that_cannot_be_read_is_named() {
     let languages = own.languages().join(" ");
     assert_eq!(languages, "en es de zh ja pt-BR hi ar-AE ar-SA ar-MSA fr it vi ko");
     assert_eq!(tokenizers("s1").languages().join(" "), "en de es fr it vi zh");
+}
+
+/// The first file has a table of languages, the second none.
+#[test]
+fn the_case_of_a_language_does_not_matter() {
+    for (model, given, own, text) in [
+        ("s2", "pt-br", "pt-BR", "olá mundo"),
+        ("s2", "EN", "en", "hello"),
+        ("s1", "ES", "es", "hola"),
+    ] {
+        let tokenizers = tokenizers(model);
+        assert_eq!(tokenizers.spelling(given), own);
+        let ids = |language: &str| tokenizers.encode(language, text, Tools::default());
+        assert_eq!(ids(given).expect(given), ids(own).expect(own));
+    }
+    assert_eq!(tokenizers("s1").spelling("pt-br"), "pt-br");
+    assert!(tokenizers("s1").encode("pt-br", "olá", Tools::default()).is_err());
 }
 
 #[test]
@@ -331,6 +350,12 @@ fn phonemes_are_the_tokens_of_the_language() {
         assert_eq!(made, own.encode(language, text, with(&pinyin)).expect(text));
     };
     same("en", "həˈɫoʊ ˈwɝɫd", "hello world");
+    for pinyin in ["ni3 hao3", "Ni3hao3", "ni#3hao3"] {
+        same("zh", pinyin, "你好");
+    }
+    same("zh", "nü3ren2, ni3 hao3 ， wo3 A B", "女人,你好，我A B");
+    // 6 is no tone, so these are phonemes.
+    assert_eq!(own.phonemes("zh", "ni3 xyz1 hao6").expect("ids").dropped, ["h", "6", "xyz1"]);
     // A word that is not in the dictionary has letters behind a mark of one token.
     same("de", "#b#a#k", "bak");
     let made = own.phonemes("ja", "1キョ0ー0ワ、1テ").expect("kana");
@@ -389,10 +414,17 @@ fn a_vocabulary_in_the_file_counts_and_not_the_dictionary() {
         });
         let own = written(config, &[("v", &tokens), ("d", dictionary)]).expect("tokenizers");
         let pinyin = Pinyin::read("你: nǐ").expect("a table");
-        own.encode("zh", "你", with(&pinyin)).map(|encoded| encoded.ids)
+        let of_text = own.encode("zh", "你", with(&pinyin));
+        [of_text, own.phonemes("zh", "ni3"), own.phonemes("zh", "hni#3")]
+            .map(|encoded| encoded.map(|encoded| encoded.ids))
     };
-    assert_eq!(mandarin("ni\th ni\n").expect("ids"), [1, 2, 5]);
+    for ids in mandarin("ni\th ni\n") {
+        assert_eq!(ids.expect("ids"), [1, 2, 5]);
+    }
     // One port keeps the first phoneme of each syllable.
-    let error = mandarin("ni\th\n").expect_err("syllables that are cut");
-    assert!(error.to_string().contains("a whole dictionary of syllables"), "{error}");
+    let [text, pinyin, phonemes] = mandarin("ni\th\n");
+    for error in [text, pinyin].map(|ids| ids.expect_err("syllables that are cut").to_string()) {
+        assert!(error.contains("a whole dictionary of syllables"), "{error}");
+    }
+    assert_eq!(phonemes.expect("ids"), [1, 2, 5]);
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Host, bench::repeated, families, host::Quiet, measure::Stage};
+use crate::{Host, bench::repeated, families, host::Quiet, measure::BenchStage};
 
 /// A run as `--json` writes it: a step of 380 GFLOP and a token of 0.5e9 weights.
 fn run(dtype: &str, preset: &str, load: f64) -> Value {
@@ -41,7 +41,7 @@ fn run(dtype: &str, preset: &str, load: f64) -> Value {
     })
 }
 
-fn read(values: &[Value]) -> Vec<Results> {
+fn read(values: &[Value]) -> Vec<BenchRun> {
     let read = |value: &Value| serde_json::from_value(value.clone()).expect("a run");
     values.iter().map(read).collect()
 }
@@ -101,7 +101,7 @@ fn a_quiet_machine_is_not_called_busy() {
 fn results_are_read_as_they_are_written() {
     let [run] = &read(&[run("f32", "turbo", 0.4)])[..] else { panic!("one") };
     let text = serde_json::to_string(run).expect("JSON");
-    assert_eq!(serde_json::from_str::<Results>(&text).expect("a run"), *run);
+    assert_eq!(serde_json::from_str::<BenchRun>(&text).expect("a run"), *run);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_same_twice_is_named() {
 
 #[test]
 fn another_programs_time_counts_only_for_the_same_work() {
-    let stage = |name: &str| -> &Stage {
+    let stage = |name: &str| -> &BenchStage {
         families::STAGES.iter().find(|stage| stage.name == name).expect("a stage")
     };
     let seconds = |value: Value, name| torch().seconds(&read(&[value])[0], stage(name));
@@ -133,16 +133,16 @@ fn a_file_that_is_cut_or_empty_or_another_is_named_with_its_remedy() {
     let whole = run("f32", "turbo", 0.1).to_string();
     for text in [&whole[..whole.len() / 2], "", "{}", "[1]", &whole.replace("\"dit\"", "\"dot\"")] {
         std::fs::write(&path, text).expect("a file");
-        let error = Results::read(&path).expect_err(text);
+        let error = BenchRun::read(&path).expect_err(text);
         let message = format!("`{}` is not a whole result of `bench` in JSON", path.display());
         assert_eq!(error.to_string(), message);
         assert!(Quiet.hint(&error).is_some_and(|hint| hint.contains("measure again")));
         assert!(error.source().is_some(), "the cause is kept");
     }
     std::fs::write(&path, &whole).expect("a file");
-    assert_eq!(Results::read(&path).expect("whole"), read(&[run("f32", "turbo", 0.1)])[0]);
+    assert_eq!(BenchRun::read(&path).expect("whole"), read(&[run("f32", "turbo", 0.1)])[0]);
     assert!(Peer::read(&path).is_err());
-    let error = Results::read(&folder.path().join("none")).expect_err("absent").to_string();
+    let error = BenchRun::read(&folder.path().join("none")).expect_err("absent").to_string();
     assert!(error.starts_with("cannot read `"), "{error}");
 }
 

@@ -1,6 +1,6 @@
 //! Guidance as a filter of candidates, and draws by given numbers.
 
-use acestep_speech::dia2::{Guidance, Sampling, Uniforms, ban};
+use acestep_speech::dia2::{DrawSettings, Guidance, Uniforms, ban};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(super) fn compare(sheet: &mut Sheet<'_>, banned: &[u32]) -> Result<()> {
             let logits = golden.floats("sample.logits")?;
             let uniforms = golden.floats("sample.us")?;
             let count = uniforms.len();
-            let sampling = Sampling {
+            let sampling = DrawSettings {
                 temperature: number(&note["temperature"]),
                 top_k: whole(&note["top_k"]),
             };

@@ -6,8 +6,8 @@ use acestep_model::{Backend, Place, speech::dia2::BackboneState};
 use acestep_speech::{
     Chunks,
     dia2::{
-        Chooser, Drawing, Made, Networks, Plan, Recording, Request, Run, RunState, Speakers,
-        Speaking, Streams, Uniforms, Voice,
+        Chooser, Drawing, Networks, Plan, Recording, Request, Run, RunState, Speakers, Speaking,
+        StreamItem, Streams, Uniforms, VoiceKind,
     },
 };
 use anyhow::{Context as _, Result};
@@ -124,8 +124,8 @@ fn run<B: Backend>(
     let mut streamed = Vec::new();
     for made in speaking {
         match made? {
-            Made::Samples(samples) => streamed.extend(samples),
-            Made::Done(dialogue) => {
+            StreamItem::Samples(samples) => streamed.extend(samples),
+            StreamItem::Done(dialogue) => {
                 codes(sheet, &format!("{tag}.aligned"), &dialogue.spoken.frames);
                 sheet.close_values(&format!("{tag}.wave"), &[streamed.len()], &streamed);
             }
@@ -142,8 +142,8 @@ fn beginning<B: Backend>(
 ) -> Result<RunState<BackboneState<B>>> {
     let streams = &plan.streams;
     let prefix = match &plan.voice {
-        Voice::Recorded(prefix) => Some(prefix),
-        Voice::Own | Voice::Kept => None,
+        VoiceKind::Recorded(prefix) => Some(prefix),
+        VoiceKind::Own | VoiceKind::Kept => None,
     };
     let mut entries = prefix.map_or(Vec::new(), |prefix| prefix.entries.clone());
     entries.extend_from_slice(&plan.entries);
@@ -296,7 +296,7 @@ pub(super) fn times<B: Backend>(
             let speaking =
                 Speaking::begin_with(drawing, plan, None, &networks, chunks, &Unobserved)?;
             for made in speaking {
-                let Made::Done(dialogue) = made? else { continue };
+                let StreamItem::Done(dialogue) = made? else { continue };
                 let time = |seconds: f64| (seconds * 1e6).round() / 1e6;
                 let words: Vec<_> = dialogue
                     .spoken

@@ -6,8 +6,8 @@ use acestep_model::{Backend, Place};
 use acestep_speech::{
     Chunks,
     dia2::{
-        Chooser, Guidance, Made, Networks, Plan, Prefix, Request, Run, RunState, Sampling,
-        Snapshot, Speakers, Speaking, reader, sanitised, streams,
+        Chooser, DrawSettings, Guidance, Networks, Plan, Prefix, Request, Run, RunState, Snapshot,
+        Speakers, Speaking, StreamItem, reader, sanitised, streams,
     },
     pcm16,
 };
@@ -57,7 +57,7 @@ fn all<B: Backend>(sheet: &mut Sheet<'_>, set: &Set, model: &Dia2, place: &Place
     let snapshot = Snapshot::new(&recordings, 1, &networks, &Unobserved)?;
     for (index, request) in note["requests"].as_array().into_iter().flatten().enumerate() {
         let script = request["text"].as_str().unwrap_or_default();
-        let greedy = Sampling { temperature: 0.0, top_k: 50 };
+        let greedy = DrawSettings { temperature: 0.0, top_k: 50 };
         let guidance = Guidance { scale: 1.0, filter_k: 50 };
         let drawing = Box::new(Draws::new(0, 1));
         let chooser = Chooser { guidance, text: greedy, audio: greedy, drawing };
@@ -91,7 +91,7 @@ fn all<B: Backend>(sheet: &mut Sheet<'_>, set: &Set, model: &Dia2, place: &Place
         let speaking = Speaking::begin(plan, Some(&snapshot), &networks, chunks, &Unobserved)?;
         let mut samples = Vec::new();
         for made in speaking {
-            if let Made::Samples(next) = made? {
+            if let StreamItem::Samples(next) = made? {
                 samples.extend(next);
             }
         }

@@ -5,7 +5,7 @@ use acestep_import::Magpie;
 use acestep_model::{Backend, Place, speech::magpie::Files};
 use acestep_speech::magpie::{
     Networks, Plan, Request, Sampling, Tools,
-    choose::Source,
+    choose::RandomSource,
     frames::{Decided, Frames},
     tokenizers,
     voiced::Voiced,
@@ -97,12 +97,14 @@ fn run<B: Backend>(
     let draws = format!("{tag}.q");
     let sizes = model.sizes();
     let mut sources = vec![match sheet.golden.has(&draws) {
-        true => Source::Given(sheet.golden.floats(&draws)?.into_iter()),
-        false => Source::Seeded(Box::new(Draws::new(0, sizes.code_rows()))),
+        true => RandomSource::Given(sheet.golden.floats(&draws)?.into_iter()),
+        false => RandomSource::Seeded(Box::new(Draws::new(0, sizes.code_rows()))),
     }];
     // The stored draws are those of a seed.
     let seed = note["torch_seed_of_q"].as_u64();
-    sources.extend(seed.map(|seed| Source::Seeded(Box::new(Draws::new(seed, sizes.code_rows())))));
+    sources.extend(
+        seed.map(|seed| RandomSource::Seeded(Box::new(Draws::new(seed, sizes.code_rows())))),
+    );
     let networks = Networks::<B>::new(model, place.clone());
     let mut codes_of_first = None;
     for source in sources {
@@ -125,7 +127,7 @@ fn run<B: Backend>(
     Ok(())
 }
 
-type Made = (Vec<Vec<u32>>, Vec<Decided>);
+type ChunkResult = (Vec<Vec<u32>>, Vec<Decided>);
 
 /// Runs one chunk. Compares the tensors that are lost after a step if `reports`.
 fn one<B: Backend>(
@@ -133,7 +135,7 @@ fn one<B: Backend>(
     name: &str,
     frames: &mut Frames<Voiced<B>>,
     reports: bool,
-) -> Result<Made> {
+) -> Result<ChunkResult> {
     let (mut kept, mut decided, mut latents) = (Vec::new(), Vec::new(), Vec::new());
     let latents_of = format!("{name}.latents");
     let stored = match sheet.golden.has(&latents_of) {

@@ -4,7 +4,7 @@ use acestep_engine::Unobserved;
 use acestep_import::Magpie;
 use acestep_model::{Backend, Place, speech::magpie::Files};
 use acestep_speech::{
-    Chunks, Made, Options, Spoken,
+    Chunks, Options, Spoken, StreamItem,
     magpie::{Networks, Plan, Speaking, tokenizers},
 };
 use anyhow::Result;
@@ -42,9 +42,11 @@ fn spoken<B: Backend>(plan: Plan, networks: &Networks<'_, B>, chunks: Chunks) ->
     let mut streamed = Vec::new();
     for made in Speaking::begin(plan, networks, options, &Unobserved)? {
         match made? {
-            Made::Samples(samples) => streamed.extend(samples),
-            Made::Done(spoken) if spoken.audio.channels == [streamed.clone()] => return Ok(spoken),
-            Made::Done(_) => break,
+            StreamItem::Samples(samples) => streamed.extend(samples),
+            StreamItem::Done(spoken) if spoken.audio.channels == [streamed.clone()] => {
+                return Ok(spoken);
+            }
+            StreamItem::Done(_) => break,
         }
     }
     Err(Differs("the streamed samples are not the result's".to_owned()).into())

@@ -14,7 +14,7 @@ use acestep_model::{
     speech::qwen3_tts::{CodePredictor, Files as _, ModelType, Talker},
 };
 use acestep_speech::qwen3_tts::{
-    Decoding, Networks, Plan, Request, Sampling, TALKER, Voice, frames::embedded, restrict,
+    Networks, Plan, Request, Sampling, StreamingDecoder, TALKER, Voice, frames::embedded, restrict,
 };
 use anyhow::Result;
 use burn::tensor::{DType, Tensor};
@@ -202,7 +202,7 @@ impl Choices {
                 talker.frames(std::slice::from_ref(frame), device) + talker.text(&[text], device);
             hidden = talker.read(x, 0..1, &mut cache);
         }
-        let mut decoding = Decoding::begin(&[], networks)?;
+        let mut decoding = StreamingDecoder::begin(&[], networks)?;
         for frames in frames.chunks(8) {
             made.sound.extend(decoding.decode(frames)?);
         }

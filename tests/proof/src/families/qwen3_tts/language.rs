@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 
 use acestep_engine::{
     host::to_host,
-    sampling::{Scores, Tokens, softmax},
+    sampling::{Scores, TokenMap, softmax},
 };
 use acestep_model::{
     Backend, Place, Tap,
@@ -92,7 +92,7 @@ pub(super) fn networks<B: Backend>(
         let (mut codes, mut logits) = (Vec::new(), Vec::new());
         for group in 1..predictor.groups() {
             let scores = to_host(predictor.scores(x, group, 0..1, &mut cache));
-            let scores = Scores { logits: scores, tokens: Tokens::All };
+            let scores = Scores { logits: scores, tokens: TokenMap::All };
             // NaN has no best code; the logits then differ too.
             let code = scores.best().unwrap_or_default();
             logits.extend(scores.logits);
@@ -140,7 +140,7 @@ pub(super) fn sampling(sheet: &mut Sheet<'_>, models: &SpeechModels) -> Result<(
                 .map(|&code| code as u32)
                 .collect();
             restrict(&mut logits, &history, penalty, end);
-            let mut scores = Scores { logits, tokens: Tokens::All };
+            let mut scores = Scores { logits, tokens: TokenMap::All };
             filters.filter(&mut scores);
             let probabilities = softmax(&scores.logits, 1.0).unwrap_or_default();
             let name = format!("{case}.probs");

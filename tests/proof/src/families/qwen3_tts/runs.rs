@@ -7,7 +7,8 @@ use acestep_model::{
     speech::qwen3_tts::{CodePredictor, Files, Talker},
 };
 use acestep_speech::qwen3_tts::{
-    Context, Frames, Networks, Plan, Request, Sampling, Step, TALKER, Voice, frames::embedded,
+    Frames, Networks, Plan, RefRecording, Request, RunStep, Sampling, TALKER, Voice,
+    frames::embedded,
 };
 use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -70,9 +71,10 @@ pub(super) fn stored_voice(
     let speaker = golden.floats(&format!("{tag}.spk{index}"))?;
     let codes = format!("{tag}.ref_codes{index}");
     let context = match note["ref_texts"][index].as_str() {
-        Some(transcript) if golden.has(&codes) => {
-            Some(Context { transcript: transcript.to_owned(), frames: frames_of(golden, &codes)? })
-        }
+        Some(transcript) if golden.has(&codes) => Some(RefRecording {
+            transcript: transcript.to_owned(),
+            frames: frames_of(golden, &codes)?,
+        }),
         _ => None,
     };
     Ok(Some(Voice { speaker, context }))
@@ -161,9 +163,9 @@ pub(super) fn frames<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Res
     let mut run = Frames::new(1, networks)?;
     run.begin(0, plan, None);
     let steps = run.collect::<Result<Vec<_>, Error>>()?;
-    let frame = |(_, step): (usize, Step)| match step {
-        Step::Frame(frame) => Some(frame),
-        Step::End(_) => None,
+    let frame = |(_, step): (usize, RunStep)| match step {
+        RunStep::Frame(frame) => Some(frame),
+        RunStep::End(_) => None,
     };
     Ok(steps.into_iter().flatten().filter_map(frame).collect())
 }
@@ -222,7 +224,7 @@ fn voice<B: Backend>(
         // The reference pads several recordings to one length, which changes the last frame.
         sheet.skip(&codes, "of a padded batch of recordings");
         voice.context = stored_voice(sheet.golden, tag, note, row)?.and_then(|voice| voice.context);
-    } else if let Some(Context { frames, .. }) = &voice.context {
+    } else if let Some(RefRecording { frames, .. }) = &voice.context {
         let codes: Vec<i64> = frames.iter().flatten().map(|&code| code.into()).collect();
         let shape = [frames.len(), codes.len() / frames.len().max(1)];
         sheet.exact(&format!("{tag}.ref_codes{index}"), &shape, &codes);

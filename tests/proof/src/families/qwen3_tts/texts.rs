@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{SpeechModels, runs, vocabulary};
-use crate::{families::Of, golden::page::Page};
+use crate::{families::GoldenSource, golden::page::Page};
 
 /// Texts in their templates as ids of the tiny vocabulary, and of the released one.
 pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Result<()> {
@@ -62,7 +62,7 @@ fn section(page: Page<'_>, content: &Value, name: &str, [own, fixed]: [&dyn Toke
 }
 
 /// The rows of every stored run.
-pub(super) fn rows(page: Page<'_>, content: &Value, of: Of<'_>) -> Result<()> {
+pub(super) fn rows(page: Page<'_>, content: &Value, of: GoldenSource<'_>) -> Result<()> {
     let runs = of.set.tensors("runs.safetensors")?;
     let plans = content.as_object().into_iter().flatten();
     for (tag, plans) in plans.filter(|(tag, _)| *tag != "note") {

@@ -11,7 +11,7 @@ use super::{
     },
     Repaired, be16,
     chunks::{Order, Reader},
-    wav::said,
+    wav::length_notice,
 };
 
 /// Bytes of the sound chunk before the samples.
@@ -67,7 +67,7 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
         Segment::Own(header(&form, &own, length)),
         Segment::File(begin..begin + length),
     ]);
-    repaired.notices.extend(said(&reader, bytes, chunk, region.end, seconds)?);
+    repaired.notices.extend(length_notice(&reader, bytes, chunk, region.end, seconds)?);
     Ok(repaired)
 }
 
@@ -120,7 +120,7 @@ mod tests {
         chunk(b"COMM", 18, &[&[0, 1][..], &samples.to_be_bytes(), rest].concat())
     }
 
-    fn said(bytes: &[u8]) -> Vec<String> {
+    fn notices_of(bytes: &[u8]) -> Vec<String> {
         let (audio, notices) = noticed("a.aiff", bytes);
         assert_eq!((audio.samples(), audio.sample_rate), (4_000, 8_000), "{notices:?}");
         let first = f32::from(-10_000i16) / 32_768.0;
@@ -134,11 +134,11 @@ mod tests {
             for length in [0, 8, 8_008, 0x7fff_fff0, u32::MAX] {
                 for samples in [0, 1, 4_000, 1 << 30] {
                     let bytes = form(all, &[common(samples), chunk(b"SSND", length, &sound())]);
-                    assert_eq!(said(&bytes), [""; 0], "{all} {length} {samples}");
+                    assert_eq!(notices_of(&bytes), [""; 0], "{all} {length} {samples}");
                 }
             }
         }
-        let of = |length| said(&form(0, &[common(4_000), chunk(b"SSND", length, &sound())]));
+        let of = |length| notices_of(&form(0, &[common(4_000), chunk(b"SSND", length, &sound())]));
         assert_eq!(of(16_008), ["says that it is 1.00 s long, but ends after 0.50 s"]);
         let text = "says that it is 0.10 s long, but goes on to 0.50 s: all of it is read";
         assert_eq!(of(1_608), [text]);
@@ -154,10 +154,10 @@ mod tests {
             chunk(b"MARK", 2, b"\xff\xff"),
         ] {
             let bytes = form(0, &[common(4_000), before, chunk(b"SSND", 8_008, &sound())]);
-            assert_eq!(said(&bytes), [""; 0]);
+            assert_eq!(notices_of(&bytes), [""; 0]);
         }
         let bytes = form(0, &[chunk(b"SSND", 8_008, &sound()), common(4_000)]);
-        assert_eq!(said(&bytes), [""; 0]);
+        assert_eq!(notices_of(&bytes), [""; 0]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) enum Order {
 pub(super) struct Chunk {
     pub(super) name: [u8; 4],
     /// The length that its header states.
-    pub(super) said: u64,
+    pub(super) stated: u64,
     /// The position of its content, at most to the end of the file.
     pub(super) body: Range<u64>,
 }
@@ -89,26 +89,26 @@ impl Reader {
     pub(super) fn all(&self, bytes: &mut Bytes, region: Range<u64>) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         let mut at = region.start;
-        while let Some((name, said)) = self.head(bytes, at)?.filter(|_| at + 8 <= region.end) {
+        while let Some((name, stated)) = self.head(bytes, at)?.filter(|_| at + 8 <= region.end) {
             if chunks.len() == MOST {
                 break;
             }
             let begin = at + 8;
             if name == *self.sound {
-                let said = self.long.filter(|_| said == u64::from(u32::MAX)).unwrap_or(said);
+                let stated = self.long.filter(|_| stated == u64::from(u32::MAX)).unwrap_or(stated);
                 let sound = begin + self.before..region.end;
-                let (end, _) = self.sound_of(bytes, &sound, said.saturating_sub(self.before))?;
-                chunks.push(Chunk { name, said, body: begin..end });
+                let (end, _) = self.sound_of(bytes, &sound, stated.saturating_sub(self.before))?;
+                chunks.push(Chunk { name, stated, body: begin..end });
                 at = self.after(bytes, end, region.end)?.unwrap_or(region.end);
                 continue;
             }
-            let end = begin.saturating_add(said);
+            let end = begin.saturating_add(stated);
             let next = match is_name(&name) && end <= region.end {
                 true => self.after(bytes, end, region.end)?,
                 false => None,
             };
             if next.is_some() || end == region.end {
-                chunks.push(Chunk { name, said, body: begin..end });
+                chunks.push(Chunk { name, stated, body: begin..end });
             }
             at = match next {
                 Some(next) => next,
@@ -146,29 +146,29 @@ impl Reader {
         find(bytes, far, &[b"fmt ", b"COMM", self.sound])
     }
 
-    /// The end of the sound in `range`, whose stated length is `said`, and the agreement of both.
+    /// The end of the sound in `range`, whose stated length is `stated`, and the agreement of both.
     pub(super) fn sound_of(
         &self,
         bytes: &mut Bytes,
         range: &Range<u64>,
-        said: u64,
+        stated: u64,
     ) -> io::Result<(u64, Length)> {
         let has = range.end.saturating_sub(range.start);
-        if is_open(said, has) {
-            let is_empty = said == 0 && self.reaches(bytes, range.start, range.end)?;
+        if is_open(stated, has) {
+            let is_empty = stated == 0 && self.reaches(bytes, range.start, range.end)?;
             let end = match is_empty {
                 true => range.start,
                 false => self.before_last(bytes, range)?,
             };
             return Ok((end, Length::Believed));
         }
-        if said > has {
+        if stated > has {
             return Ok((range.end, Length::TooLong));
         }
-        let end = range.start + said;
+        let end = range.start + stated;
         let rest = range.end - end;
         // The program went on recording after it wrote the length.
-        if rest > said && !self.reaches(bytes, end, range.end)? {
+        if rest > stated && !self.reaches(bytes, end, range.end)? {
             return Ok((self.before_last(bytes, range)?, Length::TooShort));
         }
         Ok((end, Length::Believed))
@@ -178,8 +178,10 @@ impl Reader {
     fn reaches(&self, bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
         let Some(mut at) = self.after(bytes, at, end)? else { return Ok(at >= end) };
         for _ in 0..MOST {
-            let Some((name, said)) = self.head(bytes, at)?.filter(|_| at + 8 <= end) else { break };
-            let next = at + 8 + said;
+            let Some((name, stated)) = self.head(bytes, at)?.filter(|_| at + 8 <= end) else {
+                break;
+            };
+            let next = at + 8 + stated;
             // A cut chunk is accepted if its name is known.
             if next + 1 >= end {
                 return Ok(next <= end || is_known(&name));
@@ -200,9 +202,9 @@ impl Reader {
             let at = from + i as u64;
             if is_known(name)
                 && name != self.sound
-                && let Some((_, said)) = self.head(bytes, at)?
-                && said > 0
-                && at + 8 + said <= range.end
+                && let Some((_, stated)) = self.head(bytes, at)?
+                && stated > 0
+                && at + 8 + stated <= range.end
                 && self.reaches(bytes, at, range.end)?
             {
                 return Ok(at);
@@ -212,9 +214,9 @@ impl Reader {
     }
 }
 
-/// True if `said` is a placeholder for an unknown length, with `has` bytes left in the file.
+/// True if `stated` is a placeholder for an unknown length, with `has` bytes left in the file.
 /// ffmpeg writes 2^32 - 1, sox and arecord write values near 2^31, others 0.
-fn is_open(said: u64, has: u64) -> bool {
+fn is_open(stated: u64, has: u64) -> bool {
     let near = [0x7fff_0000..=0x8000_0000, 0xffff_0000..=u64::from(u32::MAX)];
-    said == 0 || near.iter().any(|range| range.contains(&said)) && said > has
+    stated == 0 || near.iter().any(|range| range.contains(&stated)) && stated > has
 }

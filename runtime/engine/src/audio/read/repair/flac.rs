@@ -47,12 +47,12 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
     let Some(first) = first else { return Err(Problem::CutShort { seconds: 0.0 }.into()) };
     let Some(frame) = frame(bytes, first)? else { return Err(Problem::Empty.into()) };
     let mut stream = stream.unwrap_or([0; STREAM]);
-    let promised = total(&stream);
+    let stated = total(&stream);
     describe(&mut stream, frame)?;
     let mut head = b"fLaC\x80\0\0\x22".to_vec();
     head.extend(stream);
     let mut repaired = Repaired::of(vec![Segment::Own(head), Segment::File(first..region.end)]);
-    repaired.known.promised = (promised > 0).then_some(promised);
+    repaired.known.stated = (stated > 0).then_some(stated);
     repaired.known.begins = if is_damaged { 0 } else { frame.begins() };
     Ok(repaired)
 }

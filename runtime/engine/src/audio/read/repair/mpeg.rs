@@ -6,7 +6,7 @@ use std::{io, ops::Range};
 
 use super::{
     super::source::{Bytes, Segment},
-    Repaired, be32, goes_on as goes_on_longer,
+    Repaired, be32, longer_than_stated,
 };
 use crate::audio::read::MOST_SECONDS;
 
@@ -110,7 +110,7 @@ pub(super) fn begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
 }
 
 /// True if [`CHAIN`] frames follow from `at` on.
-pub(super) fn goes_on(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
+pub(super) fn continues(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? == CHAIN || adts_chain(bytes, at, end)? == CHAIN)
 }
 
@@ -141,7 +141,7 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Repair
     let Some(first) = frame(bytes, region.start)? else { return Ok(repaired) };
     let mut head = bytes.at(region.start, first.size.min(LONGEST))?;
     let place = first.tag_place();
-    let (true, Some(said)) = (is_tag(&head, place), be32(&head, place + 8)) else {
+    let (true, Some(stated)) = (is_tag(&head, place), be32(&head, place + 8)) else {
         return Ok(repaired);
     };
     // A flag says whether the tag has a frame count.
@@ -151,15 +151,15 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Repair
     let begin = region.start + head.len() as u64;
     let has = count(bytes, begin..region.end, first)?;
     // Encoders may or may not count the frame with the tag.
-    if has <= u64::from(said) + 1 {
+    if has <= u64::from(stated) + 1 {
         return Ok(repaired);
     }
     let has = u32::try_from(has).unwrap_or(u32::MAX);
     head[place + 8..place + 12].copy_from_slice(&has.to_be_bytes());
     fill_nothing_up(&mut head, place);
     let seconds = |frames: u32| frames as f64 * first.samples as f64 / f64::from(first.rate);
-    if said > 0 {
-        repaired.notices.push(goes_on_longer(seconds(said), seconds(has)));
+    if stated > 0 {
+        repaired.notices.push(longer_than_stated(seconds(stated), seconds(has)));
     }
     repaired.parts = vec![Segment::Own(head), Segment::File(begin..region.end)];
     Ok(repaired)

@@ -76,7 +76,7 @@ fn search(bytes: &mut Bytes, range: Range<u64>, end: u64) -> io::Result<Option<(
         };
         match kind(bytes, place, end)?.filter(|_| is_sure) {
             // A single frame may be a coincidence.
-            Some(Kind::Mpeg | Kind::Adts) if !mpeg::goes_on(bytes, place, end)? => {}
+            Some(Kind::Mpeg | Kind::Adts) if !mpeg::continues(bytes, place, end)? => {}
             Some(kind) => return Ok(Some((kind, place))),
             None => {}
         }

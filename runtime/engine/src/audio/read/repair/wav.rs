@@ -11,7 +11,7 @@ use super::{
     },
     Repaired,
     chunks::{Chunk, Length, Order, Reader},
-    ends_early, goes_on, le16, le32, mpeg,
+    le16, le32, longer_than_stated, mpeg, shorter_than_stated,
 };
 
 /// The largest number of channels that is supported.
@@ -41,7 +41,7 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
         let why = "nothing says how its samples are stored";
         return Err(Problem::Header(why.into()).into());
     };
-    let format = bytes.at(format.body.start, format.said.min(MOST_FORMAT))?;
+    let format = bytes.at(format.body.start, format.stated.min(MOST_FORMAT))?;
     let tag = tag(&format).ok_or_else(|| Problem::Header("its format is cut short".into()))?;
     if tag == 0x50 || tag == 0x55 {
         return Ok(mpeg::repair(bytes, first.body.clone())?);
@@ -55,12 +55,12 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
     parts.extend(sounds.into_iter().map(Segment::File));
     let mut repaired = Repaired::of(parts);
     let seconds = |bytes: u64| (bytes / frame) as f64 / f64::from(format.rate.max(1));
-    repaired.notices.extend(said(&reader, bytes, first, region.end, seconds)?);
+    repaired.notices.extend(length_notice(&reader, bytes, first, region.end, seconds)?);
     Ok(repaired)
 }
 
 /// A notice if a sound chunk states a wrong length.
-pub(super) fn said(
+pub(super) fn length_notice(
     reader: &Reader,
     bytes: &mut Bytes,
     chunk: &Chunk,
@@ -68,13 +68,13 @@ pub(super) fn said(
     seconds: impl Fn(u64) -> f64,
 ) -> Result<Option<String>, Failure> {
     let sound = chunk.body.start + reader.before..end;
-    let said = chunk.said.saturating_sub(reader.before);
-    let (end, length) = reader.sound_of(bytes, &sound, said)?;
-    let (said, has) = (seconds(said), seconds(end.saturating_sub(sound.start)));
+    let stated = chunk.stated.saturating_sub(reader.before);
+    let (end, length) = reader.sound_of(bytes, &sound, stated)?;
+    let (stated, has) = (seconds(stated), seconds(end.saturating_sub(sound.start)));
     Ok(match length {
         Length::Believed => None,
-        Length::TooLong => Some(ends_early(said, has)),
-        Length::TooShort => Some(goes_on(said, has)),
+        Length::TooLong => Some(shorter_than_stated(stated, has)),
+        Length::TooShort => Some(longer_than_stated(stated, has)),
     })
 }
 

@@ -97,18 +97,6 @@ fn an_error_about_words_names_those_of_its_speaker() {
     }
 }
 
-/// Collects notices.
-#[derive(Default)]
-struct Notices(RefCell<Vec<String>>);
-
-impl Observe for Notices {
-    fn event(&self, event: Event) {
-        if let Event::Noticed(notice) = event {
-            self.0.borrow_mut().push(notice.0);
-        }
-    }
-}
-
 #[test]
 fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -122,9 +110,14 @@ fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
         let of = |()| {
             let more = json!({ "snapshot": true, "max_prefix_duration": 0.4 });
             let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
-            let (was_known, notices) = (turn.has_voice(), Notices::default());
-            turn.load_voice(&notices).expect("a voice");
-            (was_known, notices.0.into_inner())
+            let (was_known, notices) = (turn.has_voice(), RefCell::new(Vec::new()));
+            let observe = |event: Event| {
+                if let Event::Noticed(notice) = event {
+                    notices.borrow_mut().push(notice.0);
+                }
+            };
+            turn.load_voice(&observe).expect("a voice");
+            (was_known, notices.take())
         };
         [(); 3].into_iter().map(of).collect()
     });

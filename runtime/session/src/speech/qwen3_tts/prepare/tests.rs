@@ -63,7 +63,7 @@ fn the_length_of_a_recording_counts_and_is_limited() {
     let model = Qwen3Tts::find(Some(base), &Layout::new([])).expect("the goldens are here");
     let request = Request { text: "Yes.".to_owned(), ..Request::default() };
     let of = |seconds| {
-        let voice = Voice::Recording(recording(seconds), Some("one two".to_owned()));
+        let voice = VoiceSource::Recording(recording(seconds), Some("one two".to_owned()));
         positions(&request, &voice, &model).expect("a good request")
     };
     assert_eq!(of(60) - of(20), 500);
@@ -72,7 +72,7 @@ fn the_length_of_a_recording_counts_and_is_limited() {
     let path = folder.path().join("long.wav");
     let encoding = Encoding::new(Format::Wav16);
     save_audio(&path, &recording(121), &encoding, None, Existing::Keep).expect("written");
-    let read = Voice::recording(&path, None, &mut Vec::new());
+    let read = VoiceSource::recording(&path, None, &mut Vec::new());
     let error = read.expect_err("it is too long").to_string();
     assert_eq!(error, "the recording is longer than 120 s");
 }

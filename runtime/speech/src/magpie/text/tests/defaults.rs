@@ -7,17 +7,24 @@ use super::*;
 
 /// The tokens of the only tokenizer, whose dictionary is `d`; or the error.
 fn tokens(tokenizer: Value, d: &str) -> Result<Vec<String>, MagpieError> {
-    let own = written(json!({ "text_tokenizers": { "own": tokenizer } }), &[("d", d)])?;
+    let own = json!({
+        "text_tokenizers": { "own": tokenizer }, "language_to_tokenizer_mapping": { "en": "own" },
+    });
+    let own = written(own, &[("d", d)])?;
     let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
-    Ok(tokens.expect("a list").to_vec())
+    match tokens {
+        Some(tokens) => Ok(tokens.to_vec()),
+        None => Err(own.check("en", Tools::default()).expect_err("a tokenizer that is not read")),
+    }
 }
 
 /// Asserts that a tokenizer is refused, and that the error names the setting.
 #[track_caller]
 fn assert_refused(tokenizer: Value, setting: &str, value: &str) {
-    let error = tokens(tokenizer, "a\tb\n").expect_err(setting);
-    let MagpieError::Setting { field, why } = &error else { panic!("{error}") };
-    assert_eq!(field, &format!("text_tokenizers.own.{setting}"));
+    let error = tokens(tokenizer, "a\tb\n").expect_err(setting).to_string();
+    let says = format!("the model's setting `text_tokenizers.own.{setting}` cannot be used: ");
+    let (language, why) = error.split_once(&says).expect(&error);
+    assert_eq!(language, "texts in `en` cannot be read: ");
     assert!(why.contains(value), "{why}");
 }
 
@@ -90,15 +97,19 @@ fn settings_of_mandarin_that_are_not_supported_are_refused_by_their_keys() {
 
 /// Letters of lower case have as many tokens as those of upper case: the number of ids shows nothing.
 #[test]
-fn japanese_letters_that_are_not_in_upper_case_are_refused() {
+fn japanese_letters_are_in_lower_case_unless_the_file_says_otherwise() {
     let of = |g2p: Value| json!({ "_target_": "JapanesePhonemeTokenizer", "g2p": g2p });
-    for (g2p, says) in [
-        (json!({}), "lower"),
-        (json!({ "ascii_letter_case": "lower" }), "lower"),
-        (json!({ "ascii_letter_case": "mixed" }), "mixed"),
+    let [lower, upper]: [String; 2] = [('a'..='z').collect(), ('A'..='Z').collect()];
+    for (g2p, letters) in [
+        (json!({}), &lower),
+        (json!({ "ascii_letter_case": "lower" }), &lower),
+        (json!({ "ascii_letter_case": "upper" }), &upper),
+        (json!({ "ascii_letter_case": "mixed" }), &format!("{upper}{lower}")),
     ] {
-        assert_refused(of(g2p), "g2p.ascii_letter_case", says);
+        let own = tokens(of(g2p), "").expect("tokens").concat();
+        assert!(own.contains(&format!("ヶー{letters}'!")), "{own}");
     }
+    assert_refused(of(json!({ "ascii_letter_case": "title" })), "g2p.ascii_letter_case", "title");
     let upper = json!({ "ascii_letter_case": "upper" });
     let mut other = upper.clone();
     other["_target_"] = json!("nemo.collections.tts.g2p.models.ja_jp_ipa.JapaneseG2p");
@@ -110,6 +121,42 @@ fn japanese_letters_that_are_not_in_upper_case_are_refused() {
     let own = tokens(of(upper), "").expect("tokens");
     assert_eq!(tokens(of(marked), "").expect("tokens"), own);
     assert!(own.contains(&"A".to_owned()) && own.contains(&"'".to_owned()));
+}
+
+/// `JapanesePhonemeTokenizer` reads lower case before the case of the file. The words of OpenJTalk are those of
+/// `words.json`.
+#[test]
+fn a_japanese_text_has_the_case_of_the_letters() {
+    let analyser = OpenJTalk::read(&dictionary()).expect("a dictionary");
+    let tools = Tools { open_jtalk: Some(&analyser), ..Tools::default() };
+    let symbols = |case: &str| {
+        let own = json!({ "text_tokenizers": { "japanese": {
+            "_target_": "JapanesePhonemeTokenizer", "g2p": { "ascii_letter_case": case },
+        } } });
+        let own = written(own, &[]).expect("tokenizers");
+        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
+        let tokens = tokens.expect("a list");
+        let made = own.encode("ja", "OpenAIの3つのモデル", tools).expect("ids");
+        assert!(made.dropped.is_empty(), "{:?}", made.dropped);
+        made.ids.iter().map(|&id| &*tokens[id as usize]).collect::<String>()
+    };
+    let upper = symbols("upper");
+    let kana = upper.strip_prefix("OPENAI").expect(&upper);
+    assert!(kana.ends_with("1モ0デ0ル"), "{kana}");
+    for case in ["lower", "mixed"] {
+        assert_eq!(symbols(case), format!("openai{kana}"), "{case}");
+    }
+    // A GGUF file has a list of tokens, which counts.
+    let own = json!({ "text_tokenizers": { "japanese": {
+        "_target_": "JapanesePhonemeTokenizer", "vocabulary": "v", "g2p": {},
+    } } });
+    let own = written(own, &[("v", " \na\nア")]).expect("tokenizers");
+    let letter = json!({
+        "string": "ａ", "pos": "フィラー", "pos_group1": "*", "pron": "エー", "acc": 0, "mora_size": 2,
+        "chain_flag": 0,
+    });
+    let letter: JapaneseWord = serde_json::from_value(letter).expect("a word");
+    assert_eq!(own.words("ja", &[letter]).expect("ids").ids, [1]);
 }
 
 #[test]

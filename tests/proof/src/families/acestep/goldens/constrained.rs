@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use acestep_music::lm::{
-    constrain::{Field, Grammar, Machine, Phase, Rules, State, genres::GenreVocabulary},
-    sample::{Scores, Tokens},
+    constrain::{AnswerMachine, Field, Grammar, Phase, Rules, State, genres::GenreVocabulary},
+    sample::{Scores, TokenMap},
     vocabulary::{Vocabulary, VocabularyError},
 };
 use serde::{Deserialize, Serialize};
@@ -108,7 +108,7 @@ impl Run {
     ) -> Result<Trace, VocabularyError> {
         let case = &self.case;
         let grammar = Grammar::new(vocabulary, case.max_duration)?;
-        let mut machine = Machine::new(&grammar, case.rules(genres));
+        let mut machine = AnswerMachine::new(&grammar, case.rules(genres));
         machine.start(&vocabulary.tokenizer().encode(&case.prompt));
 
         let mut trace = Trace::default();
@@ -194,7 +194,7 @@ fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
         x ^= x >> 15;
         (x >> 8) as f32 / (1 << 20) as f32 - 8.0
     };
-    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: Tokens::All }
+    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: TokenMap::All }
 }
 
 #[cfg(test)]

@@ -7,20 +7,20 @@ use acestep_engine::{
     tiling::Tiling,
 };
 use acestep_import::AceStep;
-use acestep_model::{Backend, Place, acestep::Packed};
+use acestep_model::{Backend, Place, acestep::Padded};
 use acestep_music::{
     Networks, codes,
     condition::{self, Prompt, Timbre},
     flow::{
-        self, Sampling, Start, Track, Tracks,
-        region::{Region, injected_steps},
+        self, Sampling, SamplingStart, Track, Tracks,
+        region::{RepaintRegion, injected_steps},
         schedule,
         solver::Solver,
     },
     plan::{LEAST_FRAMES, MaskMode},
     prompt::TEXT_TO_MUSIC,
     source,
-    text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
+    text::{CAPTION_TOKENS, LYRIC_TOKENS, TokenBatch},
     vae,
 };
 use anyhow::{Context, Result, anyhow};
@@ -85,16 +85,16 @@ fn song<B: Backend>(
         || plain.clone(),
         |target| expanded(source::padded(target, &stored_silence, frames), batch),
     );
-    let anew = anew(note);
-    let shown = match &anew {
-        Some(anew) => source::silenced(target.clone(), anew, &stored_silence),
+    let generated = generated(note);
+    let shown = match &generated {
+        Some(generated) => source::silenced(target.clone(), generated, &stored_silence),
         None => target.clone(),
     };
     let followed = hints.map_or_else(
         || shown.clone(),
         |hints| expanded(source::padded(hints, &stored_silence, frames), batch),
     );
-    let marks = source::mask(anew.as_ref(), MaskMode::Explicit, frames);
+    let marks = source::mask(generated.as_ref(), MaskMode::Explicit, frames);
     let context = source::context(followed, &marks);
     let first_frames = |x: &Tensor<B, 3>, stored: &str| -> Result<Tensor<B, 3>> {
         let most = golden.shape(&name(stored))?.get(1).copied().unwrap_or(0);
@@ -106,7 +106,7 @@ fn song<B: Backend>(
         sheet.close(&input, first_frames(&target, "target_latents_input")?);
     }
     sheet.close(&name("context_latents"), first_frames(&context, "context_latents")?);
-    let Packed { hidden, mask } = heard.first;
+    let Padded { hidden, mask } = heard.first;
     sheet.exact_mask(&name("encoder_attention_mask"), &mask);
     sheet.close(&name("encoder_hidden_states"), hidden.clone());
 
@@ -118,14 +118,14 @@ fn song<B: Backend>(
     let tracks = Tracks { first: Track { condition: hidden, context }, later, steering: None };
     let sampling = Sampling::new(&schedule, Solver::Euler, true);
     let no_noise = |_| noise.zeros_like();
-    let region = anew.map(|anew| Region {
+    let region = generated.map(|generated| RepaintRegion {
         clean: target,
-        anew,
+        generated,
         injected_steps: injected_steps(INJECTION, sampling.steps.len()),
         crossfade_frames: CROSSFADE,
         keeps_latents: false,
     });
-    let start = Start { noise: noise.clone(), source: None, region };
+    let start = SamplingStart { noise: noise.clone(), source: None, region };
     let latents =
         flow::sample(&*networks.dit()?, &tracks, start, &sampling, no_noise, &Unobserved)?;
     sheet.close(&name("latents"), latents.clone());
@@ -175,9 +175,9 @@ fn tokens<B: Backend>(
 ) -> Result<()> {
     let lyrics: Vec<&str> = prompts.iter().map(|prompt| prompt.lyrics.as_str()).collect();
     let captions: Vec<&str> = prompts.iter().map(|prompt| prompt.caption.as_str()).collect();
-    let lyrics = Tokens::new(networks, &lyrics, LYRIC_TOKENS)?;
-    let captions = Tokens::new(networks, &captions, CAPTION_TOKENS)?;
-    let ids = |tokens: &Tokens| -> (Vec<usize>, Vec<i64>) {
+    let lyrics = TokenBatch::new(networks, &lyrics, LYRIC_TOKENS)?;
+    let captions = TokenBatch::new(networks, &captions, CAPTION_TOKENS)?;
+    let ids = |tokens: &TokenBatch| -> (Vec<usize>, Vec<i64>) {
         let ids = tokens.ids.iter().flatten().map(|&id| i64::from(id)).collect();
         (vec![tokens.ids.len(), tokens.length()], ids)
     };
@@ -231,7 +231,7 @@ const INJECTION: f64 = 0.5;
 const CROSSFADE: usize = 10;
 
 /// The frames of the region to repaint, computed as upstream does; `None` without a region.
-fn anew(note: &Value) -> Option<Range<usize>> {
+fn generated(note: &Value) -> Option<Range<usize>> {
     let start = note["repainting_start"][0].as_f64()?;
     let end = note["repainting_end"][0].as_f64()?;
     let frame = |seconds: f64| (seconds * 48_000.0 / 1920.0) as usize;

@@ -5,7 +5,7 @@ use acestep_import::LanguageModelDir;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_music::lm::{
     compose::{Call, Composed, compose},
-    sample::{Scores, Tokens, guide},
+    sample::{Scores, TokenMap, guide},
 };
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -96,7 +96,7 @@ impl<B: Backend> Reader<'_, B> {
         if rows == 2 {
             let of_row = |row| Scores {
                 logits: to_host(logits.clone().narrow(0, row, 1)),
-                tokens: Tokens::All,
+                tokens: TokenMap::All,
             };
             let (mut conditional, unconditional) = (of_row(0), of_row(1));
             guide(&mut conditional, &unconditional, 2.0);

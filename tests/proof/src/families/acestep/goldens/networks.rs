@@ -4,7 +4,7 @@ use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
 use acestep_import::{DitDir, TextEncoderDir, VaeDir};
 use acestep_model::{
     Backend, Place,
-    acestep::{AudioCodec, ConditionInputs, Packed},
+    acestep::{AudioCodec, ConditionInputs, Padded},
     nn::{scaled_time, timestep_sinusoid},
 };
 use acestep_music::vae;
@@ -240,8 +240,8 @@ pub(crate) fn condition_inputs<B: Backend>(
     device: &B::Device,
 ) -> Result<ConditionInputs<B>> {
     let name = |part: &str| format!("{prefix}.{part}");
-    let packed = |kind: &str| -> Result<Packed<B>> {
-        Ok(Packed {
+    let packed = |kind: &str| -> Result<Padded<B>> {
+        Ok(Padded {
             hidden: golden.tensor(&name(&format!("{kind}_hidden_states")), device)?,
             mask: golden.mask(&name(&format!("{kind}_attention_mask")))?,
         })

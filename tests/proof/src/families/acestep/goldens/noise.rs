@@ -2,7 +2,7 @@
 
 use acestep_music::{
     flow::noise::{NoiseSource, mt19937_uniforms},
-    lm::sample::{Draws, Sampler, Scores, Tokens},
+    lm::sample::{Draws, Sampler, Scores, TokenMap},
 };
 use anyhow::Result;
 
@@ -38,7 +38,7 @@ fn draws(sheet: &mut Sheet<'_>) -> Result<()> {
     let logits: Vec<f32> = probabilities.iter().map(|p| p.ln()).collect();
     let sampler = Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
     let mut chance = Draws::new(SEED, logits.len());
-    let scores = Scores { logits, tokens: Tokens::All };
+    let scores = Scores { logits, tokens: TokenMap::All };
     let drawn: Vec<i64> = (0..count)
         .map(|_| sampler.pick(&scores, &mut chance).map(i64::from))
         .collect::<Result<_, _>>()?;

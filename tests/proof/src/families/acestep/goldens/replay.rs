@@ -6,7 +6,7 @@ use acestep_music::{
         compose::{Composed, Composing, LmMode},
         parse,
         prompt::{self, PromptStyle},
-        settings::Settings,
+        settings::LmSettings,
     },
 };
 use serde_json::Value;
@@ -15,7 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(super) struct Replay {
     request: Request,
-    settings: Settings,
+    settings: LmSettings,
     writes_codes: bool,
 }
 
@@ -38,7 +38,7 @@ impl Replay {
                 r.words.duration =
                     args["target_duration"].as_f64().or_else(|| word("duration")?.parse().ok());
             }),
-            settings: Settings {
+            settings: LmSettings {
                 temperature: 0.0,
                 cfg_scale: number("cfg_scale").unwrap_or(1.0),
                 top_k: args["top_k"].as_u64().map(|k| k as usize),

@@ -5,13 +5,13 @@ use acestep_import::DitDir;
 use acestep_model::{Backend, Place, acestep::Conditioner};
 use acestep_music::{
     flow::{
-        self, Sampling, Start, Steering, Track, Tracks,
+        self, Sampling, SamplingStart, Steering, Track, Tracks,
         guidance::{
             Momentum,
             adg::{Adg, adg},
             apg,
         },
-        region::{Region, injected_steps},
+        region::{RepaintRegion, injected_steps},
         schedule::{self, Schedule},
         smoothing::Smoothing,
         solver::{SdeTimes, Solver},
@@ -139,7 +139,7 @@ fn run<B: Backend>(
         .then(|| golden.tensor(&format!("{}.src_latents", case.inputs), &device))
         .transpose()?;
     let region = region(golden, &case, sampling.steps.len(), &device)?;
-    let start = Start { noise: noise.clone(), source, region };
+    let start = SamplingStart { noise: noise.clone(), source, region };
     let mut tap = Activations { sheet, prefix: case.name.to_owned() };
     let latents = flow::sample_tapped(
         &networks.dit,
@@ -160,19 +160,19 @@ fn region<B: Backend>(
     case: &Case<'_>,
     steps: usize,
     device: &B::Device,
-) -> Result<Option<Region<B>>> {
+) -> Result<Option<RepaintRegion<B>>> {
     let mask = case.own("repaint_mask");
     if !golden.has(&mask) {
         return Ok(None);
     }
     let mask = golden.floats(&mask)?;
-    let first = mask.iter().position(|&anew| anew != 0.0).unwrap_or(0);
-    let end = mask.iter().rposition(|&anew| anew != 0.0).map_or(0, |last| last + 1);
+    let first = mask.iter().position(|&generated| generated != 0.0).unwrap_or(0);
+    let end = mask.iter().rposition(|&generated| generated != 0.0).map_or(0, |last| last + 1);
     let ratio = case.kwargs["repaint_injection_ratio"].as_f64().unwrap_or(0.5);
     let crossfade = case.kwargs["repaint_crossfade_frames"].as_u64().unwrap_or(10);
-    Ok(Some(Region {
+    Ok(Some(RepaintRegion {
         clean: golden.tensor(&case.own("clean_src_latents"), device)?,
-        anew: first..end,
+        generated: first..end,
         injected_steps: injected_steps(ratio, steps),
         crossfade_frames: crossfade as usize,
         keeps_latents: false,

@@ -2,7 +2,7 @@
 
 use acestep_engine::{
     host::to_host,
-    sampling::{Draws, Sampler, ScoreError, Scores, Tokens, guide},
+    sampling::{Draws, Sampler, ScoreError, Scores, TokenMap, guide},
 };
 use acestep_model::{Backend, Place, qwen3};
 use anyhow::Result;
@@ -87,7 +87,7 @@ pub(crate) fn middle(seconds: f64) -> usize {
 
 /// Draws a code from the logits of one sequence, or of a second one without the condition, as a plan does.
 fn draw(logits: &[f32], draws: &mut Draws) -> Result<u32, ScoreError> {
-    let tokens = Tokens::CodesAndEnd { end: END as u32, first_code: CODES.start as u32 };
+    let tokens = TokenMap::CodesAndEnd { end: END as u32, first_code: CODES.start as u32 };
     let (first, second) = logits.split_at(CODES.len() + 1);
     let of = |row: &[f32]| Scores { logits: row.to_vec(), tokens };
     let mut scores = of(first);

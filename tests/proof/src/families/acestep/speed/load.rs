@@ -16,14 +16,14 @@ use crate::measure::{
 };
 
 /// A model to load.
-pub enum Model {
+pub enum ModelToLoad {
     /// A model of songs.
     Song(Box<AceStep>),
     /// A language model.
     Language(Box<LanguageModelDir>),
 }
 
-impl Model {
+impl ModelToLoad {
     /// Opens the model `choice` to load `parts`.
     ///
     /// # Errors

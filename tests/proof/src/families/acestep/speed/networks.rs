@@ -2,7 +2,7 @@
 
 use acestep_model::{
     Backend, Place,
-    acestep::{AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
+    acestep::{AudioCodec, ConditionInputs, Conditioner, Dit, Padded},
     qwen3,
 };
 use anyhow::Result;
@@ -44,7 +44,7 @@ pub(crate) fn text_encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
 pub(crate) fn condition<B: Backend>(sizes: Sizes, place: &Place<B>) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
     let model = random_weights(Conditioner::<B>::init(&config, device), place.dtype);
-    let text = |length| Packed::whole(noise([1, length, config.text_hidden_dim], device));
+    let text = |length| Padded::whole(noise([1, length, config.text_hidden_dim], device));
     let inputs = ConditionInputs {
         text: text(CAPTION_TOKENS),
         lyrics: text(LYRIC_TOKENS),

@@ -45,9 +45,9 @@ struct Made {
 
 /// The newest change of each job that this process made a short time ago.
 #[derive(Default)]
-pub(super) struct Own(Mutex<HashMap<Uuid, Made>>);
+pub(super) struct RecentChanges(Mutex<HashMap<Uuid, Made>>);
 
-impl Own {
+impl RecentChanges {
     /// Remembers the change that wrote `revision`.
     pub(super) fn made(&self, id: Uuid, revision: u64, work: Work) {
         let mut all = self.0.lock();

@@ -18,7 +18,7 @@ type Bells = Arc<Mutex<HashMap<PathBuf, (watch::Sender<()>, usize)>>>;
 type Shared = Arc<Mutex<RecommendedWatcher>>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Growth {
+pub(crate) struct FolderWatch {
     bells: Bells,
     /// None if the system cannot watch.
     watcher: OnceLock<Option<Shared>>,
@@ -33,7 +33,7 @@ pub(crate) struct Watched {
     watcher: Shared,
 }
 
-impl Growth {
+impl FolderWatch {
     /// Watches a folder from now on; none if it is not there, or cannot be watched.
     pub(crate) fn watch(&self, folder: &Path) -> Option<Watched> {
         // Some systems tell the true places of files.
@@ -91,7 +91,7 @@ impl Watched {
 }
 
 /// Waits for a change of a folder; for ever if it tells none.
-pub(crate) async fn grown(folder: &mut Option<Watched>) {
+pub(crate) async fn folder_changed(folder: &mut Option<Watched>) {
     match folder {
         Some(folder) => folder.changed().await,
         None => std::future::pending().await,
@@ -123,13 +123,13 @@ mod tests {
     async fn each_listener_of_a_folder_hears_of_its_files_and_no_other() {
         let folder = tempfile::tempdir().expect("a folder");
         let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
-        let growth = Growth::default();
-        assert!(growth.watch(&one).is_none(), "it is not there");
+        let folders = FolderWatch::default();
+        assert!(folders.watch(&one).is_none(), "it is not there");
         for folder in [&one, &other] {
             std::fs::create_dir(folder).expect("a folder");
         }
-        let mut listeners = [0; 2].map(|_| growth.watch(&one).expect("watched"));
-        let mut quiet = growth.watch(&other).expect("watched");
+        let mut listeners = [0; 2].map(|_| folders.watch(&one).expect("watched"));
+        let mut quiet = folders.watch(&other).expect("watched");
         std::fs::write(one.join("file"), "text").expect("written");
         for listener in &mut listeners {
             listener.changed().await;
@@ -142,6 +142,6 @@ mod tests {
         std::fs::write(other.join("file"), "text").expect("written");
         quiet.changed().await;
         drop((second, quiet));
-        assert!(growth.bells.lock().is_empty());
+        assert!(folders.bells.lock().is_empty());
     }
 }

@@ -17,14 +17,14 @@ use tokio::{
 
 /// A connection that fails when its client takes no byte for too long.
 #[derive(Debug)]
-pub(super) struct Taken<S> {
+pub(super) struct WriteTimeout<S> {
     socket: S,
     limit: Duration,
     /// The end of the time to take the next byte.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncWrite + Unpin> Taken<S> {
+impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
     /// A connection whose client has `limit` for each byte.
     pub(super) fn new(socket: S, limit: Duration) -> Self {
         Self { socket, limit, waiting: None }
@@ -47,7 +47,7 @@ impl<S: AsyncWrite + Unpin> Taken<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -97,7 +97,7 @@ mod tests {
     async fn a_client_has_the_time_for_each_byte_and_not_for_all() {
         let limit = Duration::from_secs(1);
         let (mut client, server) = tokio::io::duplex(1);
-        let mut server = Taken::new(server, limit);
+        let mut server = WriteTimeout::new(server, limit);
         let begin = time::Instant::now();
         let slow = async {
             for _ in 0..6 {

@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI): the native API from its functions, the faces of other programs
+//! The description of the API (OpenAPI): the native API from its functions, the APIs of other programs
 //! from a table, and what all calls share.
 
 mod calls;
@@ -114,7 +114,7 @@ fn of(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// Schemas of the faces, and of errors.
+/// Schemas of the APIs, and of errors.
 fn schemas() -> Value {
     let text = json!({ "type": "string" });
     let maybe = json!({ "type": ["string", "null"] });
@@ -191,10 +191,10 @@ impl Call {
             parameters.push(parameter(name, "query", is_needed));
         }
         let mut operation = json!({
-            "tags": [self.face],
+            "tags": [self.api],
             "summary": self.about,
             "parameters": parameters,
-            "responses": self.gives.responses(),
+            "responses": self.response.responses(),
         });
         if let Some(text) = self.body {
             operation["requestBody"] = body(self.path, text);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, Submission, sent};
+use super::{ApiError, Caller, Server, Submission, request_files};
 use crate::{
     job::Job,
     objects::{hex, list_ids},
@@ -68,7 +68,7 @@ impl Keyed {
         }
         let first = server.store.keyed(caller.0.clone(), key.clone()).await?;
         if let Some(job) = &first {
-            sent::refuse();
+            request_files::refuse();
             check(job, &fingerprints)?;
         }
         let idempotency_key = Some(key);

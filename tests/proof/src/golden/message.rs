@@ -9,7 +9,7 @@ use super::case::Case;
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Word {
+pub(crate) enum Message {
     /// These cases are computed next; the list is empty if they are not known yet.
     Begin { file: String, component: String, cases: Vec<String> },
     /// A case is finished.
@@ -32,11 +32,11 @@ pub(crate) struct Done {
 
 impl Done {
     /// Adds the file or case that a message reports as finished.
-    pub(crate) fn note(&mut self, word: &Word) {
-        match word {
-            Word::Case(case) => drop(self.cases.insert((case.file.clone(), case.case.clone()))),
-            Word::File(file) => drop(self.files.insert(file.clone())),
-            Word::Begin { .. } | Word::End | Word::Error { .. } => {}
+    pub(crate) fn note(&mut self, message: &Message) {
+        match message {
+            Message::Case(case) => drop(self.cases.insert((case.file.clone(), case.case.clone()))),
+            Message::File(file) => drop(self.files.insert(file.clone())),
+            Message::Begin { .. } | Message::End | Message::Error { .. } => {}
         }
     }
 

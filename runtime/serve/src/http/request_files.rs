@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::{ApiError, Server};
 use crate::{
-    maintenance::{self, beside},
+    maintenance::{self, blocking},
     worker::of_upload,
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn keep(server: &Server, whole: TempPath, id: Uuid) -> Result<(
         sent.files.push(id);
         is_gone = sent.is_gone.clone();
     });
-    let kept = beside(&server.objects, move |objects| {
+    let kept = blocking(&server.objects, move |objects| {
         objects.keep_file(whole, id)?;
         // The client went away meanwhile, and the file may have been removed before it was there.
         if is_gone.load(Ordering::SeqCst) { objects.remove_file(id) } else { Ok(()) }
@@ -115,7 +115,7 @@ pub(super) async fn layer(
 
 async fn remove(server: Arc<Server>, files: Vec<Uuid>) {
     for id in files {
-        let removed = beside(&server.objects, move |objects| objects.remove_file(id)).await;
+        let removed = blocking(&server.objects, move |objects| objects.remove_file(id)).await;
         if removed.is_err() || server.store.forget_file(id).await.is_err() {
             tracing::warn!(%id, "a file of a refused request stays");
         }

@@ -1,4 +1,4 @@
-//! The calls of the faces of other programs, as a table.
+//! The calls of the APIs of other programs, as a table.
 
 /// The content of an answer.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ pub(super) enum Gives {
     Absent,
 }
 
-/// A call of another program's face.
+/// A call of another program's API.
 pub(super) struct Call {
-    pub(super) face: &'static str,
+    pub(super) api: &'static str,
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) about: &'static str,
@@ -27,26 +27,26 @@ pub(super) struct Call {
     /// Fields of the body, with blanks between; none if it has no body. `!` marks one that is needed. One that is
     /// no text has a colon and its type behind its name.
     pub(super) body: Option<&'static str>,
-    pub(super) gives: Gives,
+    pub(super) response: Gives,
 }
 
 const OPENAI: &str = "openai";
 pub(super) const UPSTREAM: &str = "upstream";
-/// The face of acestep.cpp's server.
+/// The API of acestep.cpp's server.
 pub(super) const CPP: &str = "acestep.cpp";
 
-const fn get(face: &'static str, path: &'static str, gives: Gives, about: &'static str) -> Call {
-    Call { face, method: "get", path, about, query: "", body: None, gives }
+const fn get(api: &'static str, path: &'static str, response: Gives, about: &'static str) -> Call {
+    Call { api, method: "get", path, about, query: "", body: None, response }
 }
 
 const fn post(
-    face: &'static str,
+    api: &'static str,
     path: &'static str,
     body: &'static str,
-    gives: Gives,
+    response: Gives,
     about: &'static str,
 ) -> Call {
-    Call { face, method: "post", path, about, query: "", body: Some(body), gives }
+    Call { api, method: "post", path, about, query: "", body: Some(body), response }
 }
 
 const SONG: &str = "prompt lyrics duration:number steps:integer cfg:number seed:integer response_format \

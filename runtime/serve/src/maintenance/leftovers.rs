@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, io, path::Path, time::Duration};
 
 use uuid::Uuid;
 
-use super::beside;
+use super::blocking;
 use crate::{
     job::{Job, now},
     objects::Objects,
@@ -27,18 +27,18 @@ pub(super) async fn remove(
     for id in said(files, "files of clients") {
         // An upload has its description when it is answered, so an old file without one has no client.
         if store.file(id).await?.is_none() {
-            let removed = beside(objects, move |objects| objects.remove_file(id)).await;
+            let removed = blocking(objects, move |objects| objects.remove_file(id)).await;
             tracing::warn!(file = %id, ?removed, "nobody knows of this file");
         }
     }
     for id in said(jobs, "results") {
         let gone = match store.get(id).await? {
             Lookup::Job(job) if is_old(&job, age) => {
-                beside(objects, move |objects| tidy(&objects.results_of(id), &job)).await
+                blocking(objects, move |objects| tidy(&objects.results_of(id), &job)).await
             }
             Lookup::Job(_) => Ok(()),
             // Its results went first, but their removal was not yet safe on disk.
-            Lookup::Forgotten => beside(objects, move |objects| objects.remove(id, 0)).await,
+            Lookup::Forgotten => blocking(objects, move |objects| objects.remove(id, 0)).await,
             // It may be of another queue, whose results are for that one to remove.
             Lookup::Unknown => Ok(()),
         };

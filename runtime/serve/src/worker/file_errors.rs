@@ -85,14 +85,14 @@ impl Worker<'_> {
         while trouble.is_full && !self.is_draining.load(Ordering::Relaxed) {
             let begin = Instant::now();
             while begin.elapsed() < self.times.full && !self.is_draining.load(Ordering::Relaxed) {
-                std::thread::sleep(self.times.look.min(self.times.full));
+                std::thread::sleep(self.times.poll.min(self.times.full));
             }
             match self.objects.has_room(ROOM) {
                 Ok(()) => trouble.is_full = false,
                 Err(error) => tracing::warn!(%error, "the disk is full: the worker waits"),
             }
         }
-        (self.waits)(false);
+        (self.on_disk_full)(false);
     }
 
     /// The end of an attempt whose files could not be stored or fetched. A full disk and a lost
@@ -111,14 +111,14 @@ impl Worker<'_> {
         let JobError { code, message, .. } = error.clone();
         let end = trouble.end(lease.id, error);
         if trouble.is_full {
-            (self.waits)(true);
+            (self.on_disk_full)(true);
         }
         if let End::Released = end {
             if trouble.is_full {
                 watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
             }
             tracing::warn!(code, reason = message, "the job waits again");
-            std::thread::sleep(self.times.look);
+            std::thread::sleep(self.times.poll);
         }
         end
     }

@@ -1,5 +1,5 @@
 //! Answers over HTTP/2 whose client grants no flow-control window (RFC 9113, section 5.2). Its connection still
-//! takes pings, so `taken` does not notice it.
+//! takes pings, so `write_timeout` does not notice it.
 //!
 //! hyper asks a body for its next piece when the one before is on its way. So the body notes when it gave a
 //! piece, and the task of the answer, which hyper hands to its executor, ends if nobody asks for the next one.

@@ -10,7 +10,7 @@ use acestep_engine::{AudioChunk, Event, Observe};
 use crate::preview::{Preview, PreviewFormat};
 
 /// An observer that also writes a preview.
-pub(super) struct Hearing<'a> {
+pub(super) struct SongPreview<'a> {
     observe: &'a dyn Observe,
     folder: &'a Path,
     format: PreviewFormat,
@@ -27,7 +27,7 @@ enum State {
     Failed,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> SongPreview<'a> {
     /// Forwards everything to `observe`, and writes a preview of at most `samples` samples into `folder`.
     pub(super) fn new(
         observe: &'a dyn Observe,
@@ -51,7 +51,7 @@ impl<'a> Hearing<'a> {
     }
 }
 
-impl Observe for Hearing<'_> {
+impl Observe for SongPreview<'_> {
     fn event(&self, event: Event) {
         self.observe.event(event);
     }
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn a_preview_has_the_length_of_the_song_and_no_sound_that_is_not_finite() {
         let folder = tempfile::tempdir().expect("a folder");
-        let hearing = Hearing::new(&Unobserved, folder.path(), 48_000, 5);
+        let preview = SongPreview::new(&Unobserved, folder.path(), 48_000, 5);
         let sound = |start, values: [f32; 3]| {
-            hearing.sound(AudioChunk { start, channels: &[values.to_vec(), values.to_vec()] });
+            preview.sound(AudioChunk { start, channels: &[values.to_vec(), values.to_vec()] });
         };
         sound(0, [f32::NAN, 0.0, 0.0]);
         assert!(!preview::path(folder.path()).exists());
@@ -100,15 +100,15 @@ mod tests {
         let left: Vec<i16> =
             bytes.chunks(4).map(|frame| i16::from_le_bytes([frame[0], frame[1]])).collect();
         assert_eq!(left, [8192, -32768, 0, 8192, 8192]);
-        assert!(hearing.listens());
+        assert!(preview.listens());
     }
 
     #[test]
     fn a_song_goes_on_without_a_preview_that_cannot_be_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let missing = folder.path().join("missing");
-        let hearing = Hearing::new(&Unobserved, &missing, 48_000, 5);
-        hearing.sound(AudioChunk { start: 0, channels: &[vec![0.0], vec![0.0]] });
-        assert!(!hearing.listens());
+        let preview = SongPreview::new(&Unobserved, &missing, 48_000, 5);
+        preview.sound(AudioChunk { start: 0, channels: &[vec![0.0], vec![0.0]] });
+        assert!(!preview.listens());
     }
 }

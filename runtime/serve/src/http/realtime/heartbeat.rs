@@ -13,29 +13,29 @@ const BYTES_OF_SECOND: f64 = 32_000.0;
 
 /// The signs of life of a client.
 #[derive(Debug)]
-pub(super) struct Alive {
+pub(super) struct Heartbeat {
     /// The time from which on the client is silent.
-    heard: Instant,
+    received: Instant,
     /// The time of the last ping.
     pinged: Instant,
 }
 
-impl Default for Alive {
+impl Default for Heartbeat {
     fn default() -> Self {
-        Self { heard: Instant::now(), pinged: Instant::now() }
+        Self { received: Instant::now(), pinged: Instant::now() }
     }
 }
 
-impl Alive {
+impl Heartbeat {
     /// Notes a message of the client.
-    pub(super) fn heard(&mut self) {
-        self.heard = self.heard.max(Instant::now());
+    pub(super) fn received(&mut self) {
+        self.received = self.received.max(Instant::now());
     }
 
     /// Notes sound on its way. A client that reads it as it plays answers no ping before its end.
     pub(super) fn plays(&mut self, bytes: usize) {
-        self.heard();
-        self.heard += Duration::from_secs_f64(bytes as f64 / BYTES_OF_SECOND);
+        self.received();
+        self.received += Duration::from_secs_f64(bytes as f64 / BYTES_OF_SECOND);
     }
 }
 
@@ -45,8 +45,8 @@ impl Session {
     pub(super) async fn receive_idle(&mut self) -> Option<Result<Message, axum::Error>> {
         let silence = self.server.limits.silence;
         loop {
-            let ping = self.alive.heard.max(self.alive.pinged) + silence / 3;
-            let end = self.alive.heard + silence;
+            let ping = self.heartbeat.received.max(self.heartbeat.pinged) + silence / 3;
+            let end = self.heartbeat.received + silence;
             tokio::select! {
                 biased;
                 message = self.socket.recv() => return message,
@@ -55,7 +55,7 @@ impl Session {
             if Instant::now() >= end {
                 return None;
             }
-            self.alive.pinged = Instant::now();
+            self.heartbeat.pinged = Instant::now();
             self.message(Message::Ping(Vec::new().into())).await.ok()?;
         }
     }

@@ -4,14 +4,14 @@ use std::{ops::Deref, sync::Arc};
 
 /// A value that is borrowed for `'a`, or shared.
 #[derive(Debug)]
-pub enum Lent<'a, T: ?Sized> {
+pub enum SharedRef<'a, T: ?Sized> {
     /// Borrowed.
     Borrowed(&'a T),
     /// Shared: `'a` may be any lifetime.
     Shared(Arc<T>),
 }
 
-impl<T: ?Sized> Deref for Lent<'_, T> {
+impl<T: ?Sized> Deref for SharedRef<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -22,7 +22,7 @@ impl<T: ?Sized> Deref for Lent<'_, T> {
     }
 }
 
-impl<T: ?Sized> Clone for Lent<'_, T> {
+impl<T: ?Sized> Clone for SharedRef<'_, T> {
     fn clone(&self) -> Self {
         match self {
             Self::Borrowed(value) => Self::Borrowed(value),
