@@ -84,7 +84,6 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = parse(text)?;
         let lookahead_key = config.inference_parameters.unify_names();
-        config.decoder.set_head_width();
         let target = config.target.as_deref().unwrap_or("MagpieTTSModel");
         let is_other = target.rsplit('.').next() != Some("MagpieTTSModel");
         require(!is_other, "target", target, "only MagpieTTSModel; others are other networks")?;
@@ -112,7 +111,8 @@ impl Config {
         require(normed, "apply_norm_to_cond", normed, "only true")?;
         let divides = *xa_n_heads > 0 && stack.d_model.is_multiple_of(*xa_n_heads);
         require(divides, "xa_n_heads", xa_n_heads, "must divide d_model")?;
-        require(config.decoder.xa_d_head > 0, "xa_d_head", 0, "at least 1")?;
+        let head_width = config.decoder.head_width();
+        require(head_width > 0, "xa_d_head", head_width, "at least 1")?;
         let fits = *xa_d_memory == config.encoder.d_model;
         require(fits, "xa_d_memory", xa_d_memory, "must be the width of the encoder")?;
         let (width, heads) =
@@ -123,7 +123,7 @@ impl Config {
         check_sizes(&[
             ("local_transformer_hidden_dim", width),
             ("xa_n_heads", *xa_n_heads),
-            ("xa_d_head", config.decoder.xa_d_head),
+            ("xa_d_head", head_width),
         ])?;
         let lookahead = config.inference_parameters.attention_prior_lookahead_window;
         let why = "0 to 1000";

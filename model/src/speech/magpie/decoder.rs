@@ -44,7 +44,7 @@ impl<B: Backend> Decoder<B> {
         let (width, tables) = (config.embedding_dim, config.codes_per_stack(sizes));
         let table = |_| LookupTable::init(sizes.code_rows(), width, device);
         let own = &config.decoder;
-        let cross = [own.xa_d_memory, own.xa_n_heads, own.xa_d_head];
+        let cross = [own.xa_d_memory, own.xa_n_heads, own.head_width()];
         let (voices, context) = (sizes.context_lengths.len(), sizes.context_rows * width);
         Self {
             audio_embeddings: (0..tables).map(table).collect(),

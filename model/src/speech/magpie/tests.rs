@@ -196,7 +196,7 @@ fn keys_of_the_layers_that_are_absent_have_the_values_of_the_reference() {
     let config = config.expect("defaults");
     assert_eq!(config.encoder.max_length_causal_mask, 4096);
     assert_eq!(config.decoder.stack.max_length_causal_mask, 4096);
-    assert_eq!((config.decoder.xa_n_heads, config.decoder.xa_d_head), (2, 8));
+    assert_eq!((config.decoder.xa_n_heads, config.decoder.head_width()), (2, 8));
 }
 
 #[test]

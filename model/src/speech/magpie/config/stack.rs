@@ -41,12 +41,8 @@ pub struct DecoderConfig {
     /// The layers.
     #[serde(flatten)]
     pub stack: StackConfig,
-    /// Width of a head of cross attention.
-    #[serde(skip)]
-    pub xa_d_head: usize,
-    // The key. The field above needs other keys if it is absent.
-    #[serde(rename = "xa_d_head")]
-    own_xa_d_head: Option<usize>,
+    /// Width of a head of cross attention, if the heads do not share the width of a row.
+    pub xa_d_head: Option<usize>,
     /// Width of the memory.
     pub xa_d_memory: usize,
     /// Heads of cross attention.
@@ -66,10 +62,9 @@ fn positions() -> usize {
 }
 
 impl DecoderConfig {
-    /// Sets the width of a head. Without a key, the heads share the width of a row.
-    pub(super) fn set_head_width(&mut self) {
-        let shared = self.stack.d_model.checked_div(self.xa_n_heads);
-        self.xa_d_head = self.own_xa_d_head.or(shared).unwrap_or(0);
+    /// Returns the width of a head of cross attention.
+    pub fn head_width(&self) -> usize {
+        self.xa_d_head.unwrap_or_else(|| self.stack.d_model / self.xa_n_heads)
     }
 }
 

@@ -123,7 +123,7 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let own = &config.decoder;
-    let cross = own.xa_n_heads * own.xa_d_head;
+    let cross = own.xa_n_heads * own.head_width();
     let layer = layer(width, own.stack.d_ffn) + matvec(width, cross) + matvec(cross, width);
     let last = matvec(width, decoder.tables() * sizes.code_rows());
     let all = layer * own.stack.n_layers as f64 + last;
