@@ -26,10 +26,10 @@ use super::{
     work_items::{WorkItem, work_items},
 };
 pub(super) use dot::Dot;
-use dot::{COLUMNS, PanelBlock, ROWS, TileBlock};
+use dot::{COLUMNS, PanelBlock, Part, ROWS, TileBlock};
 
-/// Groups of a stretch: its panel stays in a core's L2 cache, its tile of `x` in the L1 cache.
-const STRETCH: usize = 16;
+/// Groups of a stretch: its panel and its tile of `x` stay in a core's L1 cache, 22 KB.
+const STRETCH: usize = 4;
 
 /// Tiles of rows of a work item that is not the last, at least, so that transposing the weights pays.
 const PART: usize = 32;
@@ -96,15 +96,9 @@ fn of_item(
         let mut ahead = chosen(next, out);
         for (x, to) in x.chunks(blocks).zip(to.chunks_mut(ROWS)) {
             ahead.by_ref().take(each).for_each(prefetch::row);
-            let sums = dot.run(&x[group * eight::BLOCKS..], panel);
-            for (to, sums) in to.iter_mut().zip(&sums) {
-                let to = &mut to[start - first..(start + COLUMNS).min(last) - first];
-                if group == 0 {
-                    to.copy_from_slice(&sums[..to.len()]);
-                } else {
-                    to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
-                }
-            }
+            let columns = start - first..(start + COLUMNS).min(last) - first;
+            let x = &x[group * eight::BLOCKS..];
+            dot.run(x, panel, Part { rows: to, columns, is_first: group == 0 });
         }
     }
 }

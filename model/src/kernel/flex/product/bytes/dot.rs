@@ -5,7 +5,7 @@
 //!
 //! Source: Intel, "Intrinsics Guide", AVX512_VNNI.
 
-use std::arch::x86_64::*;
+use std::{arch::x86_64::*, ops::Range};
 
 use super::super::{
     super::eight::{self, BLOCK, BLOCKS, Group},
@@ -22,8 +22,15 @@ pub(super) const COLUMNS: usize = VECTORS * LANES;
 /// Words per block of one row.
 const WORDS: usize = BLOCK / 4;
 
-/// The sums of a tile, one row of `x` each.
-pub(super) type Sums = [[f32; COLUMNS]; ROWS];
+/// A tile of the output.
+pub(super) struct Part<'a, 'b> {
+    /// Rows of the output, at most [`ROWS`].
+    pub(super) rows: &'a mut [&'b mut [f32]],
+    /// Columns of the output, at most [`COLUMNS`].
+    pub(super) columns: Range<usize>,
+    /// True if the sums replace the values, and are not added to them.
+    pub(super) is_first: bool,
+}
 
 /// One block of each row of a tile of `x`.
 #[derive(Debug, Clone, Copy)]
@@ -83,10 +90,10 @@ impl Dot {
         unsafe { transpose(&all, to) }
     }
 
-    /// Computes `sums[r][c] = sum over i of x[i][r] weights[i][c]`, for all blocks of `weights`.
-    pub(super) fn run(self, x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
+    /// Computes `to[r][c] = sum over i of x[i][r] weights[i][c]`, for all blocks of `weights`.
+    pub(super) fn run(self, x: &[TileBlock], weights: &[PanelBlock], to: Part<'_, '_>) {
         // SAFETY: see above.
-        unsafe { run(x, weights) }
+        unsafe { run(x, weights, to) }
     }
 }
 
@@ -133,11 +140,15 @@ fn transpose(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
                     store(words, &mut to[block].words[half * WORDS / 2 + word][vector]);
                 }
             }
-            for (lane, row) in rows.iter().enumerate() {
-                let scales = row.get(group).map_or(&[0.0; BLOCKS], |group| eight::parts(group).1);
-                for (to, scale) in to.iter_mut().zip(scales) {
-                    to.scales[vector][lane] = *scale;
+            let mut scales = [_mm512_setzero_si512(); LANES];
+            for (scales, row) in scales.iter_mut().zip(rows) {
+                if let Some(group) = row.get(group) {
+                    *scales = few(eight::parts(group).1);
                 }
+            }
+            transpose::transpose(&mut scales);
+            for (to, scales) in to.iter_mut().zip(scales) {
+                keep(_mm512_castsi512_ps(scales), &mut to.scales[vector]);
             }
         }
     }
@@ -152,7 +163,7 @@ fn neighbours(words: __m512i) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512vnni")]
-fn run(x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
+fn run(x: &[TileBlock], weights: &[PanelBlock], to: Part<'_, '_>) {
     // ANCHOR: bytes
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     for (x, weights) in x.iter().zip(weights) {
@@ -181,13 +192,23 @@ fn run(x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
         }
     }
     // ANCHOR_END: bytes
-    let mut to = [[0.0; COLUMNS]; ROWS];
-    for (to, sums) in to.iter_mut().zip(sums) {
-        for (to, sum) in to.as_chunks_mut().0.iter_mut().zip(sums) {
-            keep(sum, to);
+    let Part { rows, columns, is_first } = to;
+    for (to, sums) in rows.iter_mut().zip(sums) {
+        let to = &mut to[columns.clone()];
+        if let Ok(to) = <&mut [[f32; LANES]; VECTORS]>::try_from(to.as_chunks_mut().0) {
+            for (to, sum) in to.iter_mut().zip(sums) {
+                keep(if is_first { sum } else { _mm512_add_ps(vector(to), sum) }, to);
+            }
+        } else {
+            let mut all = [[0.0; LANES]; VECTORS];
+            for (all, sum) in all.iter_mut().zip(sums) {
+                keep(sum, all);
+            }
+            for (to, sum) in to.iter_mut().zip(all.as_flattened()) {
+                *to = if is_first { *sum } else { *to + sum };
+            }
         }
     }
-    to
 }
 
 mod memory {
@@ -196,12 +217,19 @@ mod memory {
 
     use std::{arch::x86_64::*, mem::transmute};
 
-    use super::LANES;
+    use super::{BLOCKS, LANES};
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn load(from: &[u32; LANES]) -> __m512i {
         // SAFETY: the array has as many bytes as are read.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    /// Loads the first lanes; the others are zero.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn few(from: &[f32; BLOCKS]) -> __m512i {
+        // SAFETY: the array has as many bytes as are read.
+        _mm512_zextsi128_si512(unsafe { _mm_loadu_si128(from.as_ptr().cast()) })
     }
 
     #[target_feature(enable = "avx512f")]
@@ -228,4 +256,4 @@ mod memory {
         unsafe { transmute::<__m128i, [i32; 4]>(bytes) }
     }
 }
-use memory::{four_words, keep, load, store, vector};
+use memory::{few, four_words, keep, load, store, vector};
