@@ -167,7 +167,8 @@ fn the_picture_of_masks_is_what_attention_sees() {
 fn the_picture_of_tiles_is_how_songs_are_cut() {
     const FRAMES: usize = 1500;
     let tiling = Tiling::default();
-    let windows = tiling.windows(FRAMES).expect("tiles");
+    let reach = 9;
+    let windows = tiling.windows(FRAMES, reach).expect("tiles");
     let mut svg = Svg::new(
         720,
         70 + 34 * windows.len() as u32,
@@ -177,8 +178,8 @@ fn the_picture_of_tiles_is_how_songs_are_cut() {
     let stride = tiling.chunk - 2 * tiling.overlap;
     for (index, window) in windows.iter().enumerate() {
         let core = (index * stride, ((index + 1) * stride).min(FRAMES));
-        let start = core.0.saturating_sub(tiling.overlap);
-        assert_eq!(start + window, (core.1 + tiling.overlap).min(FRAMES));
+        let start = core.0.saturating_sub(reach);
+        assert_eq!(start + window, (core.1 + reach).min(FRAMES));
         let top = 20.0 + 34.0 * index as f64;
         svg.bar((at(start), top), (at(start + window) - at(start), 22.0), "#dbe3ec");
         svg.bar((at(core.0), top), (at(core.1) - at(core.0), 22.0), BLUE);

@@ -35,7 +35,9 @@ fn decoder() -> Decoder<Cpu> {
 
 fn tiled(decoder: &Decoder<Cpu>, frames: usize, chunk: usize, overlap: usize) -> Vec<f32> {
     let tiling = Tiling { chunk, overlap };
-    to_host(decode(decoder, latents(frames), HOP, tiling, &Unobserved).expect("a tiling"))
+    let folder = turbo();
+    let config = &folder.configs().vae;
+    to_host(decode(decoder, latents(frames), config, tiling, &Unobserved).expect("a tiling"))
 }
 
 #[test]
@@ -107,7 +109,10 @@ fn a_listener_hears_each_tile_before_the_next_one_and_changes_no_sample() {
     let (frames, tiling) = (101, Tiling { chunk: 40, overlap: 16 });
     let two = Tensor::cat(vec![latents(frames), latents(frames).neg()], 0);
     let decoded = |observe: &dyn Observe| {
-        to_host(decode(&decoder, two.clone(), HOP, tiling, observe).expect("a tiling"))
+        to_host(
+            decode(&decoder, two.clone(), &turbo().configs().vae, tiling, observe)
+                .expect("a tiling"),
+        )
     };
     let listener = Listener::default();
     let all = decoded(&listener);
@@ -132,7 +137,8 @@ fn padding_that_is_not_decoded_changes_no_sample() {
     let latents = denoise(&plan, &networks, prepared, &Unobserved).expect("latents");
     assert_eq!(latents.dims()[1], 128);
     let network = networks.vae_decoder().expect("the built-in VAE");
-    let sound = decode(&network, latents.clone(), HOP, Tiling::default(), &Unobserved);
+    let sound =
+        decode(&network, latents.clone(), &model.configs().vae, Tiling::default(), &Unobserved);
     let mut whole = audio_from_sound(sound.expect("a tiling"), 48_000).remove(0);
     whole.crop(25 * HOP);
     prevent_clipping(&mut whole);

@@ -177,6 +177,11 @@ impl<B: Backend> ConvTranspose1d<B> {
         kernel::conv_transpose1d(x, weight, bias, geometry)
     }
 
+    /// Returns the number of output samples per input sample.
+    pub(crate) fn stride(&self) -> usize {
+        self.geometry.stride
+    }
+
     /// Returns weight, bias and geometry.
     fn parts(&self) -> kernel::Convolution<B> {
         (self.weight.val(), self.bias.as_ref().map(Param::val), self.geometry)

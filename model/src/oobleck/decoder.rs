@@ -24,15 +24,24 @@ impl Config {
     /// Returns one side of the decoder's receptive field in latent frames, 9 in the released models.
     /// The samples of a frame depend on this number of frames before it and after it.
     pub fn decoder_reach(&self) -> usize {
-        // Filters of seven taps, one in each unit of a stage.
-        let units = 3 * (1 + 3 + 9);
-        // From the last layer to the first: the samples that are needed beyond those of the frame. A
-        // sample of a transposed convolution depends on the inputs `n / ratio - 2 < q <= n / ratio`,
-        // where `n` is its index plus `ratio / 2`.
-        let before = |after: usize, &ratio: &usize| (after + units - 1 + ratio / 2) / ratio + 1;
-        self.downsampling_ratios.iter().fold(3, before) + 3
+        reach(self.downsampling_ratios.iter().copied()) + 3
     }
 }
+
+/// Returns one side of the receptive field of the last blocks and the layers after them, in samples of
+/// their input. Takes the ratios of the blocks, the last one first.
+fn reach(ratios: impl Iterator<Item = usize>) -> usize {
+    // Filters of seven taps, one in each unit of a stage.
+    let units = 3 * (1 + 3 + 9);
+    // From the last layer to the first: the samples that are needed beyond those of the frame. A
+    // sample of a transposed convolution depends on the inputs `n / ratio - 2 < q <= n / ratio`,
+    // where `n` is its index plus `ratio / 2`.
+    ratios.fold(3, |after, ratio| (after + units - 1 + ratio / 2) / ratio + 1)
+}
+
+/// Blocks that [`Decoder::forward_in_slices`] computes slice by slice. Their tensors are the largest: each
+/// has as many values as one of the sound's length and the last block's width.
+const SLICED: usize = 2;
 
 /// The decoder.
 #[derive(Module, Debug)]
@@ -108,18 +117,61 @@ impl<B: Backend> Decoder<B> {
 
     /// [`Self::forward`] that taps `conv1`, `block.i` and the parts of each block.
     pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        // ANCHOR: decode
-        // The first snake of a block is fused into the last sum before the block.
-        let snake = |i: usize| self.block.get(i).map_or(&self.snake1, |block| &block.snake1);
+        let x = self.begin(latents, self.block.len(), tap);
+        self.end(x, self.block.len(), tap)
+    }
+
+    /// [`Self::forward`], with at most `frames` latent frames at a time in the last blocks, which need a
+    /// fraction of the memory then. On a CPU the result is equal to the bit.
+    ///
+    /// # Shapes
+    /// As [`Self::forward`].
+    ///
+    /// # Panics
+    /// If `frames` is 0.
+    pub fn forward_in_slices(&self, latents: Tensor<B, 3>, frames: usize) -> Tensor<B, 3> {
+        let whole = self.block.len().saturating_sub(SLICED);
+        let (first, last) = self.block.split_at(whole);
+        let ratio = |block: &DecoderBlock<B>| block.conv_t1.stride();
+        let [rate, hop]: [usize; 2] =
+            [first, last].map(|blocks| blocks.iter().map(ratio).product());
+        let reach = reach(last.iter().rev().map(ratio));
+        let x = self.begin(latents, whole, &mut NoTap);
+        let samples = x.dims()[2];
+        // Slices of equal size.
+        let length = samples.div_ceil(samples.div_ceil(frames * rate));
+        let slice = |start: usize| {
+            let end = (start + length).min(samples);
+            let window = start.saturating_sub(reach)..(end + reach).min(samples);
+            let seen = x.clone().narrow(2, window.start, window.len());
+            let sound = self.end(seen, whole, &mut NoTap);
+            sound.narrow(2, (start - window.start) * hop, (end - start) * hop)
+        };
+        Tensor::cat((0..samples).step_by(length).map(slice).collect(), 2)
+    }
+
+    // ANCHOR: decode
+    /// The first snake of a block is fused into the last sum before the block.
+    fn snake(&self, block: usize) -> &Snake<B> {
+        self.block.get(block).map_or(&self.snake1, |block| &block.snake1)
+    }
+
+    /// Computes to the end of `blocks` blocks.
+    fn begin(&self, latents: Tensor<B, 3>, blocks: usize, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         let x = self.conv1.enter(latents);
         tap.tap(format_args!("conv1"), &x);
-        let mut x = snake(0).forward(x);
-        for (index, block) in self.block.iter().enumerate() {
-            x = block.forward(x, snake(index + 1), index, tap);
-        }
-        self.conv2.forward(x).cast(DType::F32)
-        // ANCHOR_END: decode
+        (0..blocks).fold(self.snake(0).forward(x), |x, index| {
+            self.block[index].forward(x, self.snake(index + 1), index, tap)
+        })
     }
+
+    /// Computes from the end of `blocks` blocks to the sound.
+    fn end(&self, x: Tensor<B, 3>, blocks: usize, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        let x = (blocks..self.block.len())
+            .fold(x, |x, index| self.block[index].forward(x, self.snake(index + 1), index, tap));
+        self.conv2.forward(x).cast(DType::F32)
+    }
+    // ANCHOR_END: decode
 }
 
 impl<B: Backend> DecoderBlock<B> {
@@ -155,6 +207,8 @@ impl<B: Backend> DecoderBlock<B> {
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    use std::ops::Range;
+
     use burn_flex::Flex;
     use serde_json::json;
 
@@ -183,17 +237,27 @@ mod tests {
     fn frames_beyond_the_reach_change_no_bit() {
         for (ratios, channels) in [(&[2, 4, 4, 6, 10][..], 4), (&[2, 4][..], 24)] {
             let config = config(ratios, channels);
-            let (frames, reach) = (3, config.decoder_reach());
+            let (frames, reach, hop) = (3, config.decoder_reach(), config.hop());
             let all = frames + reach + 70;
             let latents = random([2, 4, all]);
             for dtype in [DType::F32, DType::BF16] {
                 let plain = cast(Decoder::<Flex>::init(&config, &Default::default()), dtype);
                 for decoder in [plain.clone(), plain.prepacked()] {
-                    let of = |count| {
-                        let sound = decoder.forward(latents.clone().narrow(2, 0, count));
-                        sound.narrow(2, 0, frames * config.hop()).into_data()
+                    // The frames from `core` on, decoded from the frames of `window`.
+                    let of = |core: usize, window: Range<usize>| {
+                        let seen = latents.clone().narrow(2, window.start, window.len());
+                        let sound = decoder.forward(seen);
+                        sound.narrow(2, (core - window.start) * hop, frames * hop).into_data()
                     };
-                    assert!(of(frames + reach) == of(all), "{ratios:?} {dtype:?}");
+                    let last = all - frames;
+                    for (core, window) in [(0, 0..frames + reach), (last, last - reach..all)] {
+                        assert!(of(core, window) == of(core, 0..all), "{ratios:?} {dtype:?}");
+                    }
+                    let whole = decoder.forward(latents.clone()).into_data();
+                    for frames in [1, 7, 32, 100] {
+                        let slices = decoder.forward_in_slices(latents.clone(), frames);
+                        assert!(slices.into_data() == whole, "{ratios:?} {dtype:?} {frames}");
+                    }
                 }
             }
         }

@@ -20,6 +20,20 @@ use crate::{
     nn::{Conv1d, Snake},
 };
 
+impl Config {
+    /// Returns one side of the encoder's receptive field in latent frames, 7 in the released models.
+    /// A frame depends on the samples of this number of frames before it and after it.
+    pub fn encoder_reach(&self) -> usize {
+        // Filters of seven taps, one in each unit of a stage.
+        let units = 3 * (1 + 3 + 9);
+        // From the last layer to the first: the samples that are needed beyond those of the frame. A
+        // strided convolution has `2 ratio` taps, which begin `ratio / 2` before the output's samples.
+        let before = |after: usize, &ratio: &usize| after * ratio + ratio / 2 + units;
+        let samples = self.downsampling_ratios.iter().rev().fold(1, before) + 3;
+        samples.div_ceil(self.hop())
+    }
+}
+
 /// The encoder.
 #[derive(Module, Debug)]
 pub struct Encoder<B: Backend> {
@@ -129,5 +143,26 @@ impl<B: Backend> EncoderBlock<B> {
     fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let units = [&self.res_unit1, &self.res_unit2, &self.res_unit3];
         self.conv1.forward(residual_units(units, &self.snake1, x, |_, _| {}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Released models, by hand: 1 of the last filter, then 10 + 5 + 39 = 54, 324 + 3 + 39 = 366,
+    /// 1464 + 2 + 39 = 1505, 6020 + 2 + 39 = 6061, 12122 + 1 + 39 = 12162, and 3 of the first filter:
+    /// 6.3 frames of 1920.
+    #[test]
+    fn a_frame_depends_on_seven_frames_of_sound_on_each_side() {
+        let keys = json!({
+            "audio_channels": 2, "encoder_hidden_size": 8, "decoder_channels": 4,
+            "decoder_input_channels": 4, "channel_multiples": [1, 1, 1, 1, 1],
+            "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48000
+        });
+        let config = Config::from_json(&keys.to_string()).expect("a configuration");
+        assert_eq!(config.encoder_reach(), 7);
     }
 }

@@ -163,7 +163,7 @@ impl Device {
 
     /// The device of a backend's device. An unknown backend counts as the CPU, because its panics
     /// are never out-of-memory errors.
-    pub(crate) fn of_backend<B: Backend>(device: &B::Device) -> Self {
+    pub fn of_backend<B: Backend>(device: &B::Device) -> Self {
         let device: &dyn Any = device;
         #[cfg(feature = "cuda")]
         if let Some(gpu) = device.downcast_ref::<burn_cuda::CudaDevice>() {

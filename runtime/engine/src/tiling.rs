@@ -12,7 +12,7 @@ use crate::Error;
 pub struct Tiling {
     /// Frames decoded or encoded at once; more than twice `overlap`.
     pub chunk: usize,
-    /// Frames on either side whose result is discarded.
+    /// Frames on either side whose result is discarded, at most.
     pub overlap: usize,
 }
 
@@ -52,6 +52,18 @@ pub struct Tile {
     pub window: Range<usize>,
 }
 
+impl Tile {
+    /// Returns the tile without the frames that are more than `reach` away from its core: nothing in the core depends on
+    /// them.
+    #[must_use]
+    pub fn within(self, reach: usize) -> Self {
+        let Self { core, window } = self;
+        let start = window.start.max(core.start.saturating_sub(reach));
+        let end = window.end.min(core.end + reach);
+        Self { core, window: start..end }
+    }
+}
+
 impl Tiling {
     /// Halves the overlap until a core is left, as upstream does.
     ///
@@ -69,12 +81,23 @@ impl Tiling {
         Ok(Self { chunk, overlap })
     }
 
-    /// Returns the window length of each tile of `frames` frames.
+    /// Returns the window length of each tile of `frames` frames, for a network of this reach.
     ///
     /// # Errors
     /// The errors of [`Self::fitted`].
-    pub fn windows(self, frames: usize) -> Result<Vec<usize>, Error> {
-        Ok(self.fitted()?.tiles(frames).iter().map(|tile| tile.window.len()).collect())
+    pub fn windows(self, frames: usize, reach: usize) -> Result<Vec<usize>, Error> {
+        let tiles = self.fitted()?.tiles(frames).into_iter();
+        Ok(tiles.map(|tile| tile.within(reach).window.len()).collect())
+    }
+
+    /// Returns a limit of [`Self::windows`]: the length of a window with neighbours on both sides, or of the only window.
+    pub fn longest_window(self, frames: usize, reach: usize) -> usize {
+        match self.fitted() {
+            Ok(Self { chunk, overlap }) if chunk < frames => {
+                chunk - 2 * overlap.saturating_sub(reach)
+            }
+            Ok(_) | Err(_) => frames,
+        }
     }
 
     /// Returns the tiles of `frames` frames; one tile if they fit into a chunk.
@@ -110,12 +133,23 @@ mod tests {
         }
     }
 
-    /// 30 s: cores of 384 frames, and 64 more on each side that has a neighbour.
+    /// 60 s: cores of 384 frames, and 64 more on each side that has a neighbour, or as many as a core depends on.
     #[test]
     fn a_window_is_its_core_and_what_is_left_and_right_of_it() {
-        let windows = Tiling::default().windows(750).expect("a tiling");
-        assert_eq!(windows, [384 + 64, 64 + 366]);
-        assert_eq!(Tiling::default().windows(512).expect("a tiling"), [512]);
+        for (frames, reach, expected) in [
+            (1500, 100, &[384 + 64, 64 + 384 + 64, 64 + 384 + 64, 64 + 348][..]),
+            (1500, 9, &[384 + 9, 9 + 384 + 9, 9 + 384 + 9, 9 + 348]),
+            (512, 9, &[512]),
+        ] {
+            let tiling = Tiling::default();
+            assert_eq!(tiling.windows(frames, reach).expect("a tiling"), expected);
+            let longest = expected.iter().max().copied();
+            assert_eq!(Some(tiling.longest_window(frames, reach)), longest);
+        }
+        // The overlap becomes 4: cores of 2 frames, and 3 of the 4 on each side.
+        let unfitted = Tiling { chunk: 10, overlap: 64 };
+        assert_eq!(unfitted.windows(100, 3).expect("a tiling").iter().max(), Some(&8));
+        assert_eq!(unfitted.longest_window(100, 3), 8);
     }
 
     /// Golden `vae_tiled.dec3`: a chunk of 10 reduces the overlap from 64 to 4.

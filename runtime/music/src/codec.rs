@@ -106,7 +106,6 @@ pub(crate) fn sounds_of<B: Backend>(
     finish: impl Fn(&mut Audio) -> Result<(), Error>,
 ) -> Result<Vec<Result<Audio, Error>>, Error> {
     let config = &networks.configs().vae;
-    let hop = config.hop();
     let [batch, frames, _] = latents.dims();
     networks.stage(stage::VAE, VAE_DECODER, observe, |steps| {
         let _kept = KeepFreed::new();
@@ -118,7 +117,7 @@ pub(crate) fn sounds_of<B: Backend>(
             || memory::tiling(Tiling::default(), frames, &networks.target().memory, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {
-            let sound = vae::decode(&decoder, latents.clone(), hop, tiling, steps.observe)?;
+            let sound = vae::decode(&decoder, latents.clone(), config, tiling, steps.observe)?;
             // A device may fail late: only values that were read back are sure to be computed.
             Ok(audio_from_sound(sound, config.sampling_rate))
         };

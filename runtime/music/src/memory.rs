@@ -144,7 +144,7 @@ pub(crate) fn judge(
     MemoryNeed { stage: stage::SCORE, work: reader.work + 2 * scores, ..reader }
 }
 
-/// Computes the needs of the VAE encoder for `frames` frames, `tiling.chunk` of them at a time.
+/// Computes the needs of the VAE encoder for `frames` frames in tiles.
 pub(crate) fn vae_encoder(
     config: &oobleck::Config,
     parameters: u64,
@@ -153,7 +153,7 @@ pub(crate) fn vae_encoder(
     widths: Widths,
 ) -> MemoryNeed {
     // The first stage is the widest: every sample with the encoder's first width.
-    let samples = tiling.chunk.min(frames) * config.hop();
+    let samples = tiling.longest_window(frames, config.encoder_reach()) * config.hop();
     let widest = product(&[config.encoder_hidden_size, samples]) * widths.number;
     let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
     MemoryNeed {
@@ -167,8 +167,7 @@ pub(crate) fn vae_encoder(
     }
 }
 
-/// Computes the needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` at a
-/// time.
+/// Computes the needs of the VAE decoder for `batch` songs of `frames` in tiles.
 pub(crate) fn vae(
     config: &oobleck::Config,
     parameters: u64,
@@ -178,7 +177,7 @@ pub(crate) fn vae(
     widths: Widths,
 ) -> MemoryNeed {
     // The last stage is the widest: every sample with the decoder's last width.
-    let samples = tiling.chunk.min(frames) * config.hop();
+    let samples = tiling.longest_window(frames, config.decoder_reach()) * config.hop();
     let widest = product(&[config.decoder_channels, samples, batch]) * widths.number;
     let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
     MemoryNeed {

@@ -98,7 +98,7 @@ pub fn latents_with<B: Backend>(
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {
             let (sound, noise) = (sound.clone(), noise.clone());
-            let latents = vae::encode_with(&encoder, sound, noise, hop, tiling, steps.observe)?;
+            let latents = vae::encode_with(&encoder, sound, noise, config, tiling, steps.observe)?;
             require_finite("the VAE encoder", &to_host(latents.clone()))?;
             Ok(latents)
         };

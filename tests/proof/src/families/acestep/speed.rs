@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::measure::Run;
 use networks::{CAPTION_TOKENS, LYRIC_TOKENS};
-use sizes::{LanguageSizes, Sizes, text_encoder_values, vae_values};
+use sizes::{LanguageSizes, Sizes, text_encoder_values, vae_config, vae_values};
 
 /// The work of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Work {
             Self::Vae => json!({
                 "kind": "vae",
                 "config": vae_values(),
-                "tiles": Tiling::default().windows(frames(seconds))?,
+                "tiles": Tiling::default().windows(frames(seconds), vae_config()?.decoder_reach())?,
             }),
             Self::TextEncoder => json!({
                 "kind": "text-encoder",
@@ -120,7 +120,7 @@ fn frames(seconds: f64) -> usize {
 mod tests {
     use super::*;
 
-    /// 30 s are 750 frames, in tiles of 448 and 430, with a condition of 238 positions. Guidance
+    /// 30 s are 750 frames, in tiles of 393 and 375, with a condition of 238 positions. Guidance
     /// has two rows, after 256 tokens and half of the song's 150 codes.
     #[test]
     fn torch_is_given_the_same_shapes() {
@@ -132,7 +132,7 @@ mod tests {
         );
         assert_eq!((&dit["windows"][0], &dit["windows"][1]), (&json!(128), &Value::Null));
         assert_eq!(task(Work::Dit(Sizes::Xl))["encoder_width"], 2048);
-        assert_eq!(task(Work::Vae)["tiles"], json!([448, 430]));
+        assert_eq!(task(Work::Vae)["tiles"], json!([393, 375]));
         let decode = task(Work::Decode(LanguageSizes::B4, 2));
         assert_eq!((&decode["rows"], &decode["before"]), (&json!(2), &json!(331)));
         assert_eq!(decode["scores"], 64_001);

@@ -132,7 +132,7 @@ fn song<B: Backend>(
 
     let config = &networks.configs().vae;
     let decoder = networks.vae_decoder()?;
-    let sound = vae::decode(&decoder, latents, config.hop(), Tiling::default(), &Unobserved)?;
+    let sound = vae::decode(&decoder, latents, config, Tiling::default(), &Unobserved)?;
     sound_cases(sheet, case, sound, config.sampling_rate)
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn vae_tiled<B: Backend>(
         };
         let latents: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.latents"), device)?;
         let (latents, tiling) = (latents.swap_dims(1, 2), Tiling { chunk, overlap });
-        let sound = vae::decode(&decoder, latents, vae.config().hop(), tiling, &Unobserved)?;
+        let sound = vae::decode(&decoder, latents, vae.config(), tiling, &Unobserved)?;
         let (shape, values) = every_nth(sound, number("wave_stride").unwrap_or(1));
         sheet.close_values(&wave, &shape, &values);
         Ok(())
@@ -100,7 +100,8 @@ pub(crate) fn vae_tiled<B: Backend>(
         };
         let wave: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.wave"), device)?;
         let tiling = Tiling { chunk, overlap };
-        let latents = vae::encode(&encoder, wave, hop, tiling, &Unobserved)?.swap_dims(1, 2);
+        let latents =
+            vae::encode(&encoder, wave, vae.config(), tiling, &Unobserved)?.swap_dims(1, 2);
         // The reference has two ways of keeping tiles in memory; here there is only one.
         for name in names.iter().filter(|name| sheet.golden.has(name)) {
             sheet.close(name, latents.clone());
