@@ -38,9 +38,7 @@ pub enum Error {
     #[error("no vocabulary could be learned: {0}")]
     Vocabulary(String),
     /// The loss or its gradient is NaN or infinite.
-    #[error(
-        "after step {step} the loss or its gradient is NaN or infinite: start again with a lower rate"
-    )]
+    #[error("after step {step} the loss or its gradient is NaN or infinite")]
     Diverged {
         /// Number of completed steps.
         step: usize,
@@ -57,7 +55,7 @@ impl Error {
         Some(match self {
             Self::State { .. } => "start again with `force: true`",
             Self::Busy { .. } => "wait for its end, or name another folder with `output`",
-            Self::Diverged { .. } => "use a smaller `learning_rate`",
+            Self::Diverged { .. } => "use a smaller `learning_rate` or `alpha`",
             Self::Dataset { path, .. } if path.is_file() => {
                 "mend that file: the JSON beside a song has keys of a request, such as caption and lyrics"
             }

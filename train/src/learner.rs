@@ -120,18 +120,9 @@ where
         at_once: Option<DType>,
         loss: impl Fn(T, &M) -> (Tensor<B, 1>, R) + Sync,
     ) -> (f32, Vec<R>) {
+        let Some(dtype) = at_once else { return self.learn_in_turn(items, loss) };
         let share = 1.0 / items.len() as f64;
         let mut sum = GradientsAccumulator::<M>::new();
-        let Some(dtype) = at_once else {
-            let of_one = |item: T| {
-                let (loss, rest) = loss(item, &self.model);
-                let gradients = (loss * share).backward();
-                sum.accumulate(&self.model, GradientsParams::from_grads(gradients, &self.model));
-                rest
-            };
-            let rests = items.into_iter().map(of_one).collect();
-            return (self.follow(sum.grads()), rests);
-        };
         let threads = (rayon::current_num_threads() / items.len().max(1)).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
             // A graph of its own, because backward passes on a shared one would wait for each
@@ -163,6 +154,24 @@ where
                 rests.push(rest);
             }
         });
+        (self.follow(sum.grads()), rests)
+    }
+
+    /// As [`learn_from_all`](Self::learn_from_all), one item after the other.
+    pub fn learn_in_turn<T, R>(
+        &mut self,
+        items: Vec<T>,
+        mut loss: impl FnMut(T, &M) -> (Tensor<B, 1>, R),
+    ) -> (f32, Vec<R>) {
+        let share = 1.0 / items.len() as f64;
+        let mut sum = GradientsAccumulator::<M>::new();
+        let of_one = |item: T| {
+            let (loss, rest) = loss(item, &self.model);
+            let gradients = (loss * share).backward();
+            sum.accumulate(&self.model, GradientsParams::from_grads(gradients, &self.model));
+            rest
+        };
+        let rests = items.into_iter().map(of_one).collect();
         (self.follow(sum.grads()), rests)
     }
 

@@ -74,7 +74,9 @@ impl TrainingRun {
     /// Trains `model`, or resumes from the folder's state. Returns the moving average of its
     /// weights.
     ///
-    /// `step_loss` computes the loss of a step, and `report` gets every row. `stop` is called after
+    /// The loss of a step is the mean of `parts` losses. `step_loss` computes each from its number,
+    /// counted from the run's beginning. They are computed one after the other, with the memory of
+    /// one. `report` gets every row. `stop` is called after
     /// each step; if it returns true, the state is saved and `run` returns `None`.
     ///
     /// # Errors
@@ -83,6 +85,7 @@ impl TrainingRun {
         &self,
         model: M,
         names: [&str; N],
+        parts: usize,
         mut step_loss: impl FnMut(usize, &M) -> StepLoss<B, N>,
         report: &mut dyn FnMut(&Row<N>),
         stop: &dyn Fn() -> bool,
@@ -91,8 +94,13 @@ impl TrainingRun {
         M::InnerModule: Module<B::InnerBackend>,
     {
         let take = |learner: &mut Learner<B, M>| {
-            let StepLoss { loss, parts } = step_loss(learner.step(), &learner.model);
-            (learner.learn(&loss), parts)
+            let first = learner.step() * parts;
+            let of_part = |part: usize, model: &M| {
+                let StepLoss { loss, parts } = step_loss(part, model);
+                (loss, parts)
+            };
+            let (length, all) = learner.learn_in_turn((first..first + parts).collect(), of_part);
+            (length, mean(&all))
         };
         self.take_all(model, names, take, report, stop)
     }
@@ -121,8 +129,7 @@ impl TrainingRun {
         let take = |learner: &mut Learner<B, M>| {
             let (length, all) =
                 learner.learn_from_all(parts_of(learner.step()), self.at_once, of_part);
-            let mean = |i: usize| all.iter().map(|of| of[i]).sum::<f32>() / all.len() as f32;
-            (length, std::array::from_fn(mean))
+            (length, mean(&all))
         };
         self.take_all(model, names, take, report, stop)
     }
@@ -185,6 +192,10 @@ impl TrainingRun {
         }
         Ok(Some(learner.averaged()))
     }
+}
+
+fn mean<const N: usize>(all: &[[f32; N]]) -> [f32; N] {
+    std::array::from_fn(|i| all.iter().map(|of| of[i]).sum::<f32>() / all.len() as f32)
 }
 
 /// SHA-256 of the concatenated bytes, in hexadecimal digits.

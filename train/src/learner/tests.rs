@@ -1,8 +1,17 @@
 use acestep_import::Network;
-use burn::tensor::Distribution;
+use burn::{
+    backend::Autodiff,
+    module::{ModuleMapper, Param},
+    tensor::TensorData,
+};
+use burn_flex::Flex;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64;
 
 use super::*;
-use crate::release::tensors_of;
+use crate::{random::normal, release::tensors_of};
+
+type Learning = Autodiff<Flex>;
 
 const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: 3,
@@ -15,9 +24,34 @@ const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     average: 0.0,
 };
 
+/// Returns a network with the same random weights in every run: all tests share Burn's generator.
+fn seeded<M: Module<Learning>>(network: M) -> M {
+    network.map(&mut Drawn(Pcg64::seed_from_u64(1)))
+}
+
+/// Draws all parameters that are neither zeros nor ones.
+struct Drawn(Pcg64);
+
+impl ModuleMapper<Learning> for Drawn {
+    fn map_float<const D: usize>(
+        &mut self,
+        param: Param<Tensor<Learning, D>>,
+    ) -> Param<Tensor<Learning, D>> {
+        let (sizes, device) = (param.dims(), param.device());
+        let old: Vec<f32> = param.val().into_data().to_vec().expect("f32");
+        if old.iter().all(|x| *x == old[0]) {
+            return param;
+        }
+        // As the networks do it: matrices have unit gain.
+        let std = if D == 1 { 0.02 } else { (sizes[D - 1] as f32).powf(-0.5) };
+        let new = normal(&mut self.0, old.len()).into_iter().map(|x| std * x).collect();
+        let new = TensorData::new::<f32, _>(new, sizes);
+        param.map(|_| Tensor::<Learning, D>::from_data(new, &device).require_grad())
+    }
+}
+
 #[test]
 fn a_network_that_was_only_used_can_learn() {
-    type Learning = burn::backend::Autodiff<burn_flex::Flex>;
     type Map<B> = acestep_model::nn::Linear<B>;
     let device = Default::default();
     let used = Map::<burn_flex::Flex>::init(3, 2, &device).no_grad();
@@ -36,9 +70,8 @@ fn a_network_that_was_only_used_can_learn() {
 
 #[test]
 fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
-    type Learning = burn::backend::Autodiff<burn_flex::Flex>;
     let device = Default::default();
-    let map = acestep_model::nn::Linear::<Learning>::init(3, 2, &device);
+    let map = seeded(acestep_model::nn::Linear::<Learning>::init(3, 2, &device));
     let loss = |item: f32, map: &acestep_model::nn::Linear<Learning>| {
         let x = Tensor::<Learning, 2>::from_data([[1.0, item, -2.0]], &device);
         let loss = (map.forward(x) - item).square().sum();
@@ -47,7 +80,6 @@ fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
     let weights = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
         map.forward(Tensor::eye(3, &device)).into_data().to_vec().expect("f32")
     };
-    // Weights are drawn at first use: here, not separately in each learner.
     let start = weights(&map);
     let learners = || Learner::new(map.clone(), OPTIMIZER);
     let [mut whole, mut at_once, mut in_turn] = [learners(), learners(), learners()];
@@ -71,10 +103,11 @@ fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
 /// and their gradients differ by no more than bf16 rounding.
 #[test]
 fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
-    type Learning = burn::backend::Autodiff<burn_flex::Flex>;
     let device = Default::default();
-    let map = acestep_model::nn::Linear::<Learning>::init_with_bias(40, 24, &device);
-    let x = Tensor::<Learning, 2>::random([20, 40], Distribution::Default, &device);
+    let map = seeded(acestep_model::nn::Linear::<Learning>::init_with_bias(40, 24, &device));
+    let mut random = Pcg64::seed_from_u64(2);
+    let x: Vec<f32> = (0..20 * 40).map(|_| random.random()).collect();
+    let x = Tensor::<Learning, 2>::from_data(TensorData::new(x, [20, 40]), &device);
     // Each value separately: in a sum, a weight and a bias may move by equal amounts in opposite
     // directions.
     let numbers = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
@@ -141,8 +174,7 @@ fn small<B: acestep_model::Backend>(device: &B::Device) -> acestep_model::qwen3:
 #[test]
 fn a_card_learns_what_the_processor_does() {
     use acestep_engine::{Device, Engine};
-    type Learning = burn::backend::Autodiff<burn_flex::Flex>;
-    let start = Learner::<Learning, _>::new(small(&Default::default()), OPTIMIZER);
+    let start = Learner::<Learning, _>::new(seeded(small(&Default::default())), OPTIMIZER);
     let state = start.state().expect("a state");
     let on = |device| {
         let engine = Engine { device, dtype: burn::tensor::DType::F32 };

@@ -50,7 +50,7 @@ impl DatasetSong {
 const SOUNDS: [&str; 9] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff", "aif"];
 
 /// Extensions of texts that belong to a song.
-const TEXTS: [&str; 2] = ["caption.txt", "lyrics.txt"];
+const TEXTS: [&str; 3] = ["caption.txt", "lyrics.txt", "json"];
 
 /// The largest size of a text file in bytes; lyrics have a few thousand.
 const LONGEST: u64 = 1 << 20;
@@ -68,7 +68,7 @@ pub fn read(
     caption: Option<&str>,
 ) -> Result<(Vec<DatasetSong>, Vec<Notice>), Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
-    let (mut sounds, mut texts) = (Vec::new(), Vec::new());
+    let (mut sounds, mut texts, mut tables) = (Vec::new(), Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let extension = path.extension().and_then(|of| of.to_str()).unwrap_or_default();
@@ -85,6 +85,11 @@ pub fn read(
             }
         } else if TEXTS.iter().any(|of| name.ends_with(&format!(".{of}"))) {
             texts.push(path);
+        } else if extension.eq_ignore_ascii_case("csv") {
+            tables.push(Notice(format!(
+                "`{name}` is not read: write the tempo, key and caption of a song into the JSON \
+                 beside it"
+            )));
         }
     }
     sounds.sort();
@@ -97,6 +102,7 @@ pub fn read(
         sounds.iter().flat_map(|sound| TEXTS.map(|of| sound.with_extension(of))).collect();
     texts.retain(|text| !known.contains(text));
     let (mut entries, mut notices) = (Vec::new(), Vec::from_iter(lonely(&texts)));
+    notices.append(&mut tables);
     for audio in sounds {
         let (entry, said) = of_song(audio, tag, caption)?;
         entries.push(entry);
@@ -197,6 +203,8 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(failed(source)),
+        // A pipe or a device may have no end.
+        Ok(found) if !found.is_file() => return Err(bad(path, "not a regular file")),
         Ok(found) if found.len() > LONGEST => return Err(bad(path, "too long for a text")),
         Ok(_) => {}
     }
@@ -285,14 +293,17 @@ mod tests {
             ("a.b.caption.txt", &long),
             ("a.b.txt", "[00:01.00]la"),
             ("z.lyrics.txt", "lo"),
+            ("z.json", "{}"),
+            ("Key_BPM.csv", "File,BPM"),
             ("caption.txt", ""),
             ("d.wave", ""),
             ("d.caption.txt", "calm"),
         ]);
         let (entries, notices) = read(folder.path(), Some("zy"), None).expect("a song");
         assert_eq!((entries.len(), entries[0].lyrics.as_str()), (1, "la"));
-        let [lonely, times, cut] = notices.as_slice() else { panic!("{notices:?}") };
-        assert!(lonely.0.starts_with("no song belongs to `d.caption.txt` and 1 m"), "{lonely:?}");
+        let [lonely, table, times, cut] = notices.as_slice() else { panic!("{notices:?}") };
+        assert!(lonely.0.starts_with("no song belongs to `d.caption.txt` and 2 m"), "{lonely:?}");
+        assert!(table.0.starts_with("`Key_BPM.csv` is not read: write"), "{table:?}");
         assert!(times.0.starts_with("`a.b.aif`: the lyrics' time stamps"), "{times:?}");
         assert!(cut.0.starts_with("`a.b.aif`: the caption of 513 characters"), "{cut:?}");
     }
@@ -304,5 +315,9 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", folder.path().join("b.wav")).expect("a link");
         let refused = read(folder.path(), None, Some("x")).expect_err("no file").to_string();
         assert!(refused.ends_with("b.wav`"), "{refused}");
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("a.json")).expect("a link");
+        fs::remove_file(folder.path().join("b.wav")).expect("a link");
+        let refused = read(folder.path(), None, Some("x")).expect_err("endless").to_string();
+        assert!(refused.ends_with("a.json`: not a regular file"), "{refused}");
     }
 }

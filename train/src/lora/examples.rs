@@ -1,4 +1,4 @@
-//! The loss of a step: the error of the velocity between noise and a song.
+//! The loss of a song: the error of the velocity between noise and a song.
 //!
 //! As in upstream's training of adapters, the context is silence and times are the ones of
 //! inference. For models with guidance the condition is sometimes dropped.
@@ -36,8 +36,6 @@ pub struct Examples<'a, B: Backend> {
     pub common: &'a Common,
     /// The times to train at.
     pub times: Timesteps,
-    /// Songs per step, computed one after the other.
-    pub batch: usize,
     /// The device to compute on.
     pub device: B::Device,
 }
@@ -46,15 +44,11 @@ impl<B> Examples<'_, B>
 where
     B: AutodiffBackend + Backend,
 {
-    /// The loss of a step, `[1]`: the mean squared error of the velocity.
+    /// The loss of a song, `[1]`: the mean squared error of the velocity.
     pub fn loss(&self, addition: &Addition<B>, seed: u64) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
-        let dit = addition.added_to(self.dit);
-        let losses = (0..self.batch).map(|_| {
-            let song = &self.songs[random.random_range(0..self.songs.len())];
-            self.of_song(&dit, song, &mut random)
-        });
-        Tensor::cat(losses.collect(), 0).mean()
+        let song = &self.songs[random.random_range(0..self.songs.len())];
+        self.of_song(&addition.added_to(self.dit), song, &mut random)
     }
 
     fn of_song(&self, dit: &Dit<B>, song: &TrainingSong, random: &mut Pcg64) -> Tensor<B, 1> {

@@ -34,7 +34,7 @@ pub struct TrainingSettings {
     pub longest: f64,
 }
 
-/// The losses of the first step of a run and of its last row, if it took any step.
+/// The loss of the first step of a run and the mean of its last row, if it took any step.
 pub type Losses = Option<[f32; 2]>;
 
 impl TrainingSettings {
@@ -47,16 +47,18 @@ impl TrainingSettings {
         let use_number = |field, value: f64, fits: bool, why: &str| match fits {
             true => Ok(()),
             false => {
-                let (value, why) = (value.to_string(), why.into());
+                let value = format!("{value:?}").trim_end_matches(".0").to_owned();
+                let why = why.into();
                 Err(EngineError::BadValue { field, value, why, near: None })
             }
         };
-        let alpha_fits = alpha.is_finite() && *alpha > 0.0;
-        let rate_fits = *rate > 0.0 && *rate <= 1.0;
+        // Smaller ones become 0 in f32, or teach nothing.
+        let alpha_fits = alpha.is_finite() && *alpha >= 1e-6;
+        let rate_fits = (1e-9..=1.0).contains(rate);
         let [n, e, b] = [*rank, *epochs, *batch].map(|count| count as f64);
         use_number("rank", n, (1..=1024).contains(rank), "use 1 to 1024")?;
-        use_number("alpha", *alpha, alpha_fits, "use a number above 0")?;
-        use_number("learning_rate", *rate, rate_fits, "use a number above 0, at most 1")?;
+        use_number("alpha", *alpha, alpha_fits, "use 0.000001 or more")?;
+        use_number("learning_rate", *rate, rate_fits, "use 0.000000001 to 1")?;
         use_number("epochs", e, *epochs > 0, "use 1 or more")?;
         use_number("batch_size", b, *batch > 0, "use 1 or more")?;
         let fits = (1.0..=600.0).contains(longest);
@@ -154,21 +156,23 @@ pub fn learn<B: Backend>(
         true => Timesteps::Turbo,
         false => Timesteps::Any(times::LogitNormal::of(&folder.configs().dit)),
     };
-    let examples =
-        Examples { dit: &dit, songs: &songs, common: &common, times, batch: *batch, device };
+    let examples = Examples { dit: &dit, songs: &songs, common: &common, times, device };
     let total = training.optimizer_config.steps;
-    let (first, last) = (Cell::new(None), Cell::new(None));
+    let (mut first, last) = (Vec::with_capacity(*batch), Cell::new(None));
     observe.event(Event::Advanced { stage, done: 0, total });
     let learned = training.run::<Autodiff<B>, _, 1>(
         addition,
         ["error"],
-        |step, addition| {
-            let loss = examples.loss(addition, seed_of(*seed, step));
+        *batch,
+        |part, addition| {
+            let loss = examples.loss(addition, seed_of(*seed, part));
             let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
             // The weights are memory-mapped. If their file changes, a NaN ends the run unsaved.
             let error = error.filter(|_| folder.unchanged().is_ok());
-            first.set(first.get().or(error));
-            observe.event(Event::Advanced { stage, done: step + 1, total });
+            if first.len() < *batch {
+                first.extend(error);
+            }
+            observe.event(Event::Advanced { stage, done: (part + 1) / *batch, total });
             StepLoss { loss, parts: [error.unwrap_or(f32::NAN)] }
         },
         &mut |row: &Row<1>| last.set(Some(row.parts[0])),
@@ -178,5 +182,6 @@ pub fn learn<B: Backend>(
     let Some(learned) = learned? else { return Ok(None) };
     write(output, &learned, shape, folder.name())?;
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
-    Ok(Some(first.get().zip(last.get()).map(|(first, last)| [first, last])))
+    let first = first.iter().sum::<f32>() / first.len() as f32;
+    Ok(Some(last.get().map(|last| [first, last])))
 }

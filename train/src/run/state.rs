@@ -2,11 +2,11 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Read as _, Write},
     path::{Path, PathBuf},
 };
 
-use acestep_engine::files::{Existing, write_whole};
+use acestep_engine::files::{self, Existing, write_whole};
 use burn::{
     module::{AutodiffModule, Module},
     tensor::backend::AutodiffBackend,
@@ -33,7 +33,7 @@ pub(super) struct Header {
     seconds: f64,
     /// Sizes of the blobs that follow: weights, averaged weights and optimizer, in bytes.
     sizes: [usize; 3],
-    /// SHA-256 of all three blobs.
+    /// SHA-256 of the step, the sizes and all three blobs.
     checksum: String,
 }
 
@@ -41,7 +41,7 @@ impl TrainingRun {
     /// True if `folder` has the state of a run that was stopped before its last step.
     pub fn is_stopped(folder: &Path) -> bool {
         let mut line = Vec::new();
-        let read = File::open(folder.join(STATE))
+        let read = files::open(&folder.join(STATE))
             .and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
         let header = read.ok().and_then(|_| serde_json::from_slice::<Header>(&line).ok());
         header.is_some_and(|of| of.step < of.optimizer_config.steps)
@@ -95,11 +95,12 @@ impl TrainingRun {
     /// The folder's state, if there is one: its header and the complete blobs.
     pub(super) fn state(&self) -> Result<Option<(Header, Vec<u8>)>, Error> {
         let path = self.state_path();
-        let mut bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
+        let mut bytes = Vec::new();
+        match files::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => (),
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Read { path, source }),
-        };
+        }
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let end = end.ok_or_else(|| self.bad("no state of a training run"))?;
         let header: Header = serde_json::from_slice(&bytes[..end])
@@ -133,7 +134,7 @@ impl TrainingRun {
         if size != Some(rest.len()) {
             return Err(self.bad("it is cut short"));
         }
-        if digest([rest.as_slice()]) != header.checksum {
+        if checksum(header.step, header.sizes, [rest.as_slice()]) != header.checksum {
             return Err(self.bad("it is damaged"));
         }
         Ok(Some((header, rest)))
@@ -160,7 +161,8 @@ impl TrainingRun {
         let sizes = [0, 1, 2].map(|i: usize| blobs[i].len());
         let (step, seed, optimizer_config) =
             (learner.step(), self.seed, self.optimizer_config.clone());
-        let (of, checksum) = (self.of.clone(), digest(blobs.iter().map(Vec::as_slice)));
+        let checksum = checksum(step, sizes, blobs.iter().map(Vec::as_slice));
+        let of = self.of.clone();
         let header = Header { step, seed, of, optimizer_config, seconds, sizes, checksum };
         let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
         write_whole(&path, Existing::Replace, |file| {
@@ -169,6 +171,15 @@ impl TrainingRun {
         })?;
         Ok(())
     }
+}
+
+/// Returns the checksum of a state. Wrong sizes would divide the blobs elsewhere.
+fn checksum<'a>(
+    step: usize,
+    sizes: [usize; 3],
+    blobs: impl IntoIterator<Item = &'a [u8]>,
+) -> String {
+    digest([format!("{step} {sizes:?} {}", digest(blobs)).as_bytes()])
 }
 
 /// The largest number of names of facts to list.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_engine::files::{Existing, write_whole};
+use acestep_engine::files::{self, Existing, write_whole};
 
 use crate::{Error, curves};
 
@@ -42,7 +42,7 @@ impl Table {
     /// Creates a table, or cuts an existing one to the rows of the first `step` steps.
     pub(super) fn open(path: &Path, names: &[&str], step: usize) -> Result<Self, Error> {
         let heading = format!("step,seconds,rate,gradient,{}", names.join(","));
-        let kept = match fs::read(path) {
+        let kept = match files::read(path) {
             Err(source) if source.kind() != ErrorKind::NotFound => {
                 return Err(Error::Read { path: path.to_owned(), source });
             }

@@ -52,7 +52,7 @@ fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
     };
     let stop = || stops.contains(&taken.get());
     let done = training(folder)
-        .run::<Learning, _, 1>(start, ["error"], step_loss, &mut |_| {}, &stop)
+        .run::<Learning, _, 1>(start, ["error"], 1, step_loss, &mut |_| {}, &stop)
         .expect("a training run");
     let values = done.map(|done| {
         let eye = Tensor::<Flex, 2>::eye(4, &device);
@@ -103,6 +103,30 @@ fn a_course_that_is_stopped_ends_where_one_does_that_is_not() {
 }
 
 #[test]
+fn a_resumed_run_counts_the_parts_of_its_steps_from_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let device = Default::default();
+    for (first, end) in [(0, 6), (6, 180)] {
+        let seen = Cell::new(first);
+        let step_loss = |part: usize, model: &Linear<Learning>| {
+            assert_eq!(part, seen.replace(part + 1));
+            let loss = model.forward(Tensor::<Learning, 2>::eye(4, &device)).square().mean();
+            StepLoss { loss, parts: [part as f32] }
+        };
+        let start = Linear::<Learning>::init(4, 4, &device);
+        training(folder.path())
+            .run::<Learning, _, 1>(start, ["part"], 3, step_loss, &mut |_| {}, &|| seen.get() == 6)
+            .expect("a training run");
+        assert_eq!(seen.get(), end);
+    }
+    let table = fs::read_to_string(folder.path().join("losses.csv")).expect("a table");
+    // The mean of parts 120 to 179.
+    let last: f32 =
+        table.lines().last().and_then(|row| row.rsplit(',').next()?.parse().ok()).expect("a mean");
+    assert_eq!(last, 149.5);
+}
+
+#[test]
 fn a_folder_is_of_one_run_and_its_table_is_replaced_in_one_piece() {
     let folder = tempfile::tempdir().expect("a folder");
     let held = training(folder.path()).lock().expect("a lock");
@@ -150,6 +174,12 @@ fn a_state_of_another_course_or_a_cut_one_is_refused() {
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
     fs::write(&path, &damaged).expect("a damaged state");
+    assert!(said(&training(folder.path())).contains("damaged"));
+    let line = state.iter().position(|&byte| byte == b'\n').expect("a header");
+    let header = std::str::from_utf8(&state[..line]).expect("JSON");
+    let ahead = header.replace(r#""step":10,"#, r#""step":11,"#);
+    assert_ne!(ahead, header);
+    fs::write(&path, [ahead.as_bytes(), &state[line..]].concat()).expect("another step");
     assert!(said(&training(folder.path())).contains("damaged"));
     fs::write(&path, &state[..state.len() - 1]).expect("a cut state");
     assert!(said(&training(folder.path())).contains("cut short"));

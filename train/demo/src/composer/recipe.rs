@@ -99,6 +99,27 @@ pub(super) fn recipe(style: Style) -> &'static Recipe {
     }
 }
 
+/// Returns a part that every piece has, without patterns. `lowest` is a MIDI pitch.
+const fn part(
+    role: Role,
+    instruments: &'static [Instrument],
+    lowest: u8,
+    level: f32,
+    layer: Layer,
+) -> Part {
+    Part { role, instruments, lowest, level, layer, percent: 100, patterns: &[] }
+}
+
+impl Part {
+    const fn in_percent(self, percent: u32) -> Self {
+        Self { percent, ..self }
+    }
+
+    const fn with(self, patterns: &'static [&'static str]) -> Self {
+        Self { patterns, ..self }
+    }
+}
+
 /// Returns a drum part that every piece has.
 const fn drum(
     instruments: &'static [Instrument],
@@ -106,7 +127,7 @@ const fn drum(
     layer: Layer,
     patterns: &'static [&'static str],
 ) -> Part {
-    Part { role: Role::Drum, instruments, lowest: 0, level, layer, percent: 100, patterns }
+    part(Role::Drum, instruments, 0, level, layer).with(patterns)
 }
 
 #[cfg(test)]

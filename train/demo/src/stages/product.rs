@@ -119,7 +119,7 @@ mod tests {
             StepLoss { loss: model.forward(x).square().mean(), parts: [0.0] }
         };
         training
-            .run::<Autodiff<Flex>, _, 1>(start, ["error"], step_loss, &mut |_| {}, &|| false)
+            .run::<Autodiff<Flex>, _, 1>(start, ["error"], 1, step_loss, &mut |_| {}, &|| false)
             .expect("a training run");
         assert!(!is_of(), "learned and not released: what lies there may be older");
         product.is_now_of(&training).expect("a note");

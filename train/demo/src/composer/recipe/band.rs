@@ -1,6 +1,6 @@
 //! Recipes of the band styles: bossa nova, folk, synth pop, rock, polka.
 
-use super::{Layer, Part, Recipe, Role, drum};
+use super::{Layer, Recipe, Role, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -19,45 +19,24 @@ pub(super) const BOSSA_NOVA: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.0,
     parts: &[
-        Part {
-            role: Role::Sevenths,
-            instruments: &[Guitar],
-            lowest: 55,
-            level: 0.9,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x-..x-o-x-..x-o-", "x-o-x-..x-o-x-..", "x-..x-o-x-o-x-.."],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass],
-            lowest: 33,
-            level: 0.8,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1---5-5-1---5-5-", "1---1---5---5---", "1---5---1---5---"],
-        },
+        part(Role::Sevenths, &[Guitar], 55, 0.9, Layer::Always).with(&[
+            "x-..x-o-x-..x-o-",
+            "x-o-x-..x-o-x-..",
+            "x-..x-o-x-o-x-..",
+        ]),
+        part(Role::Bass, &[Bass], 33, 0.8, Layer::Always).with(&[
+            "1---5-5-1---5-5-",
+            "1---1---5---5---",
+            "1---5---1---5---",
+        ]),
         drum(&[Shaker], 0.3, Layer::Always, &["X.o.X.o.X.o.X.o.", "XoooXoooXoooXooo"]),
         drum(&[Rim], 0.25, Layer::Verse, &["x.....x.....x...", "x.....x...x....."]),
         drum(&[Kick], 0.45, Layer::Verse, &["x...x...x...x...", "x.....o.x.....o."]),
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Flute, Piano, ElectricPiano],
-            lowest: 67,
-            level: 0.7,
-            layer: Layer::Verse,
-            percent: 90,
-            patterns: &[],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Strings, Organ],
-            lowest: 60,
-            level: 0.3,
-            layer: Layer::Chorus,
-            percent: 50,
-            patterns: &["x---------------"],
-        },
+        part(Role::Melody(Pace::Walking), &[Flute, Piano, ElectricPiano], 67, 0.7, Layer::Verse)
+            .in_percent(90),
+        part(Role::Triads, &[Strings, Organ], 60, 0.3, Layer::Chorus)
+            .in_percent(50)
+            .with(&["x---------------"]),
     ],
 };
 
@@ -70,43 +49,19 @@ pub(super) const FOLK: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.0,
     parts: &[
-        Part {
-            role: Role::Triads,
-            instruments: &[Guitar],
-            lowest: 52,
-            level: 0.95,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---x-o-x---x-o-", "x---x-o-x-o-x-o-", "x-o-x-o-x-o-x-oo"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Guitar],
-            lowest: 64,
-            level: 0.5,
-            layer: Layer::Verse,
-            percent: 60,
-            patterns: &["1-3-2-3-1-3-2-3-", "1-2-3-2-1-2-3-2-"],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass],
-            lowest: 36,
-            level: 0.65,
-            layer: Layer::Verse,
-            percent: 90,
-            patterns: &["1---5---1---5---", "1---1---5---5---"],
-        },
+        part(Role::Triads, &[Guitar], 52, 0.95, Layer::Always).with(&[
+            "x---x-o-x---x-o-",
+            "x---x-o-x-o-x-o-",
+            "x-o-x-o-x-o-x-oo",
+        ]),
+        part(Role::Arpeggio, &[Guitar], 64, 0.5, Layer::Verse)
+            .in_percent(60)
+            .with(&["1-3-2-3-1-3-2-3-", "1-2-3-2-1-2-3-2-"]),
+        part(Role::Bass, &[Bass], 36, 0.65, Layer::Verse)
+            .in_percent(90)
+            .with(&["1---5---1---5---", "1---1---5---5---"]),
         drum(&[Shaker], 0.2, Layer::Chorus, &["X.o.X.o.X.o.X.o."]),
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Flute, Flute, Strings],
-            lowest: 69,
-            level: 0.7,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &[],
-        },
+        part(Role::Melody(Pace::Walking), &[Flute, Flute, Strings], 69, 0.7, Layer::Verse),
     ],
 };
 
@@ -123,42 +78,19 @@ pub(super) const SYNTH_POP: Recipe = Recipe {
         drum(&[Snare], 0.42, Layer::Verse, &["....X.......X..."]),
         drum(&[Hat], 0.26, Layer::Verse, &["X.o.o.o.X.o.o.o.", "XoooooooXooooooo"]),
         drum(&[Crash], 0.2, Layer::Chorus, &["x..............."]),
-        Part {
-            role: Role::Bass,
-            instruments: &[SynthBass],
-            lowest: 33,
-            level: 0.75,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1-1-1-1-1-1-1-1-", "1-8-1-8-1-8-1-8-", "1-1-1-1-1-1-5-5-"],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Pad, Strings],
-            lowest: 57,
-            level: 0.5,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["x---------------", "x---x---x---x---"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Pluck],
-            lowest: 67,
-            level: 0.5,
-            layer: Layer::Always,
-            percent: 60,
-            patterns: &["1-2-3-2-1-2-3-2-", "1-3-4-3-1-3-4-3-", "1232123212321232"],
-        },
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Lead],
-            lowest: 67,
-            level: 0.65,
-            layer: Layer::Chorus,
-            percent: 100,
-            patterns: &[],
-        },
+        part(Role::Bass, &[SynthBass], 33, 0.75, Layer::Always).with(&[
+            "1-1-1-1-1-1-1-1-",
+            "1-8-1-8-1-8-1-8-",
+            "1-1-1-1-1-1-5-5-",
+        ]),
+        part(Role::Triads, &[Pad, Strings], 57, 0.5, Layer::Verse)
+            .with(&["x---------------", "x---x---x---x---"]),
+        part(Role::Arpeggio, &[Pluck], 67, 0.5, Layer::Always).in_percent(60).with(&[
+            "1-2-3-2-1-2-3-2-",
+            "1-3-4-3-1-3-4-3-",
+            "1232123212321232",
+        ]),
+        part(Role::Melody(Pace::Walking), &[Lead], 67, 0.65, Layer::Chorus),
     ],
 };
 
@@ -180,42 +112,16 @@ pub(super) const ROCK: Recipe = Recipe {
         drum(&[Snare], 0.45, Layer::Always, &["....X.......X..."]),
         drum(&[Hat], 0.34, Layer::Verse, &["X.o.o.o.X.o.o.o."]),
         drum(&[Crash], 0.3, Layer::Chorus, &["x..............."]),
-        Part {
-            role: Role::Powers,
-            instruments: &[ElectricGuitar],
-            lowest: 43,
-            level: 0.7,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x-o-x-o-x-o-x-o-", "x---x---x-o-x-o-", "x-o-x---x-o-x---"],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass],
-            lowest: 31,
-            level: 0.75,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["1-1-1-1-1-1-1-1-", "1---1-1-1---1-1-"],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Organ],
-            lowest: 60,
-            level: 0.55,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---------------", "x---x---x---x---"],
-        },
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[ElectricGuitar, Lead],
-            lowest: 67,
-            level: 0.6,
-            layer: Layer::Chorus,
-            percent: 100,
-            patterns: &[],
-        },
+        part(Role::Powers, &[ElectricGuitar], 43, 0.7, Layer::Always).with(&[
+            "x-o-x-o-x-o-x-o-",
+            "x---x---x-o-x-o-",
+            "x-o-x---x-o-x---",
+        ]),
+        part(Role::Bass, &[Bass], 31, 0.75, Layer::Verse)
+            .with(&["1-1-1-1-1-1-1-1-", "1---1-1-1---1-1-"]),
+        part(Role::Triads, &[Organ], 60, 0.55, Layer::Always)
+            .with(&["x---------------", "x---x---x---x---"]),
+        part(Role::Melody(Pace::Walking), &[ElectricGuitar, Lead], 67, 0.6, Layer::Chorus),
     ],
 };
 
@@ -225,34 +131,10 @@ pub(super) const POLKA: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.0,
     parts: &[
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass],
-            lowest: 33,
-            level: 0.9,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1-..5-..1-..5-.."],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Accordion],
-            lowest: 60,
-            level: 0.9,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["..X...X...X...X."],
-        },
+        part(Role::Bass, &[Bass], 33, 0.9, Layer::Always).with(&["1-..5-..1-..5-.."]),
+        part(Role::Triads, &[Accordion], 60, 0.9, Layer::Always).with(&["..X...X...X...X."]),
         drum(&[Kick], 0.5, Layer::Always, &["X...X...X...X..."]),
         drum(&[Snare], 0.3, Layer::Verse, &["..x...x...x...x.", "..x...x...x..oo."]),
-        Part {
-            role: Role::Melody(Pace::Lively),
-            instruments: &[Accordion],
-            lowest: 67,
-            level: 0.8,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &[],
-        },
+        part(Role::Melody(Pace::Lively), &[Accordion], 67, 0.8, Layer::Verse),
     ],
 };

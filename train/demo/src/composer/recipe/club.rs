@@ -1,6 +1,6 @@
 //! Recipes of the electronic styles: chiptune, house, techno, drum and bass.
 
-use super::{Layer, Part, Recipe, Role, drum};
+use super::{Layer, Recipe, Role, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -22,33 +22,17 @@ pub(super) const CHIPTUNE: Recipe = Recipe {
         drum(&[Kick], 0.6, Layer::Verse, &["X...x...X...x..."]),
         drum(&[Snare], 0.32, Layer::Verse, &["....X.......X..."]),
         drum(&[Hat], 0.24, Layer::Verse, &["X.o.o.o.X.o.o.o."]),
-        Part {
-            role: Role::Bass,
-            instruments: &[Square],
-            lowest: 36,
-            level: 0.7,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1-8-1-8-1-8-1-8-", "1-1-1-1-1-1-1-1-", "1-..1-8-1-..1-8-"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Square],
-            lowest: 60,
-            level: 0.55,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1-2-3-2-1-2-3-2-", "1234123412341234", "1232123212321232"],
-        },
-        Part {
-            role: Role::Melody(Pace::Lively),
-            instruments: &[Square],
-            lowest: 69,
-            level: 0.75,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &[],
-        },
+        part(Role::Bass, &[Square], 36, 0.7, Layer::Always).with(&[
+            "1-8-1-8-1-8-1-8-",
+            "1-1-1-1-1-1-1-1-",
+            "1-..1-8-1-..1-8-",
+        ]),
+        part(Role::Arpeggio, &[Square], 60, 0.55, Layer::Always).with(&[
+            "1-2-3-2-1-2-3-2-",
+            "1234123412341234",
+            "1232123212321232",
+        ]),
+        part(Role::Melody(Pace::Lively), &[Square], 69, 0.75, Layer::Verse),
     ],
 };
 
@@ -62,42 +46,20 @@ pub(super) const HOUSE: Recipe = Recipe {
         drum(&[Clap], 0.3, Layer::Verse, &["....x.......x..."]),
         drum(&[OpenHat], 0.1, Layer::Verse, &["..x...x...x...x."]),
         drum(&[Hat], 0.1, Layer::Chorus, &["xoooxoooxoooxooo"]),
-        Part {
-            role: Role::Triads,
-            instruments: &[Organ, Piano, ElectricPiano],
-            lowest: 58,
-            level: 0.75,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x-.o-.o-x-.o-.o-", "x-..x-o-x-..x-o-", "x-.o-.x-.-o-x-.."],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[SynthBass, SubBass],
-            lowest: 33,
-            level: 0.75,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["1-1-1-1-1-1-1-1-", "1-.11-.11-.11-8-", "1-8-1-8-1-8-1-8-"],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Pad, Strings],
-            lowest: 60,
-            level: 0.4,
-            layer: Layer::Chorus,
-            percent: 80,
-            patterns: &["x---------------"],
-        },
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Lead, Pluck],
-            lowest: 67,
-            level: 0.5,
-            layer: Layer::Chorus,
-            percent: 60,
-            patterns: &[],
-        },
+        part(Role::Triads, &[Organ, Piano, ElectricPiano], 58, 0.75, Layer::Always).with(&[
+            "x-.o-.o-x-.o-.o-",
+            "x-..x-o-x-..x-o-",
+            "x-.o-.x-.-o-x-..",
+        ]),
+        part(Role::Bass, &[SynthBass, SubBass], 33, 0.75, Layer::Verse).with(&[
+            "1-1-1-1-1-1-1-1-",
+            "1-.11-.11-.11-8-",
+            "1-8-1-8-1-8-1-8-",
+        ]),
+        part(Role::Triads, &[Pad, Strings], 60, 0.4, Layer::Chorus)
+            .in_percent(80)
+            .with(&["x---------------"]),
+        part(Role::Melody(Pace::Walking), &[Lead, Pluck], 67, 0.5, Layer::Chorus).in_percent(60),
     ],
 };
 
@@ -110,33 +72,17 @@ pub(super) const TECHNO: Recipe = Recipe {
         drum(&[Kick], 1.0, Layer::Always, &["X...X...X...X..."]),
         drum(&[Hat], 0.16, Layer::Verse, &["xoooxoooxoooxooo", "x.o.x.o.x.o.x.o."]),
         drum(&[Clap], 0.35, Layer::Chorus, &["....x.......x..."]),
-        Part {
-            role: Role::Bass,
-            instruments: &[SynthBass],
-            lowest: 31,
-            level: 0.7,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1111111111111111", "1111111111111181", "1.111.111.111.11"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Pluck, Lead, Bell],
-            lowest: 60,
-            level: 0.5,
-            layer: Layer::Verse,
-            percent: 85,
-            patterns: &["1-2-3-2-1-2-3-2-", "1-3-2-3-1-3-2-3-", "1-2-1-3-1-2-1-3-"],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Pad, Strings],
-            lowest: 57,
-            level: 0.6,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["x---------------"],
-        },
+        part(Role::Bass, &[SynthBass], 31, 0.7, Layer::Always).with(&[
+            "1111111111111111",
+            "1111111111111181",
+            "1.111.111.111.11",
+        ]),
+        part(Role::Arpeggio, &[Pluck, Lead, Bell], 60, 0.5, Layer::Verse).in_percent(85).with(&[
+            "1-2-3-2-1-2-3-2-",
+            "1-3-2-3-1-3-2-3-",
+            "1-2-1-3-1-2-1-3-",
+        ]),
+        part(Role::Triads, &[Pad, Strings], 57, 0.6, Layer::Verse).with(&["x---------------"]),
     ],
 };
 
@@ -163,41 +109,16 @@ pub(super) const DRUM_AND_BASS: Recipe = Recipe {
         ),
         drum(&[Hat], 0.38, Layer::Always, &["X.o.o.o.X.o.o.o."]),
         drum(&[Crash], 0.25, Layer::Chorus, &["x..............."]),
-        Part {
-            role: Role::Bass,
-            instruments: &[SubBass, SynthBass],
-            lowest: 33,
-            level: 0.9,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["1---1---1---5---", "1---1---1---1-8-", "1---1---1---1---"],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Pad, Strings],
-            lowest: 57,
-            level: 0.6,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---------------", "x---x---x---x---"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Bell, ElectricPiano, Pluck],
-            lowest: 67,
-            level: 0.45,
-            layer: Layer::Verse,
-            percent: 60,
-            patterns: &["1---3---2---3---", "1-3-2-3-1-3-2-3-"],
-        },
-        Part {
-            role: Role::Melody(Pace::Calm),
-            instruments: &[Lead, Flute],
-            lowest: 67,
-            level: 0.55,
-            layer: Layer::Chorus,
-            percent: 80,
-            patterns: &[],
-        },
+        part(Role::Bass, &[SubBass, SynthBass], 33, 0.9, Layer::Verse).with(&[
+            "1---1---1---5---",
+            "1---1---1---1-8-",
+            "1---1---1---1---",
+        ]),
+        part(Role::Triads, &[Pad, Strings], 57, 0.6, Layer::Always)
+            .with(&["x---------------", "x---x---x---x---"]),
+        part(Role::Arpeggio, &[Bell, ElectricPiano, Pluck], 67, 0.45, Layer::Verse)
+            .in_percent(60)
+            .with(&["1---3---2---3---", "1-3-2-3-1-3-2-3-"]),
+        part(Role::Melody(Pace::Calm), &[Lead, Flute], 67, 0.55, Layer::Chorus).in_percent(80),
     ],
 };

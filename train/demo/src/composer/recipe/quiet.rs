@@ -1,6 +1,6 @@
 //! Recipes of the quiet styles: ambient, piano ballad, lofi hip hop, waltz.
 
-use super::{Layer, Part, Recipe, Role, drum};
+use super::{Layer, Recipe, Role, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -16,47 +16,17 @@ pub(super) const AMBIENT: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.06,
     parts: &[
-        Part {
-            role: Role::Triads,
-            instruments: &[Pad, Pad, Strings],
-            lowest: 55,
-            level: 0.7,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---------------"],
-        },
-        Part {
-            role: Role::Arpeggio,
-            instruments: &[Pluck, Bell, ElectricPiano],
-            lowest: 60,
-            level: 1.0,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &[
-                "1---2---3---2---",
-                "1---3---2---3---",
-                "1---3---4---3---",
-                "1---4---3---2---",
-            ],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[SubBass],
-            lowest: 36,
-            level: 0.6,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1---1---1---1---", "1---5---1---5---"],
-        },
-        Part {
-            role: Role::Melody(Pace::Calm),
-            instruments: &[Flute, Bell],
-            lowest: 67,
-            level: 0.6,
-            layer: Layer::Chorus,
-            percent: 70,
-            patterns: &[],
-        },
+        part(Role::Triads, &[Pad, Pad, Strings], 55, 0.7, Layer::Always)
+            .with(&["x---------------"]),
+        part(Role::Arpeggio, &[Pluck, Bell, ElectricPiano], 60, 1.0, Layer::Always).with(&[
+            "1---2---3---2---",
+            "1---3---2---3---",
+            "1---3---4---3---",
+            "1---4---3---2---",
+        ]),
+        part(Role::Bass, &[SubBass], 36, 0.6, Layer::Always)
+            .with(&["1---1---1---1---", "1---5---1---5---"]),
+        part(Role::Melody(Pace::Calm), &[Flute, Bell], 67, 0.6, Layer::Chorus).in_percent(70),
     ],
 };
 
@@ -69,42 +39,20 @@ pub(super) const PIANO_BALLAD: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.0,
     parts: &[
-        Part {
-            role: Role::Triads,
-            instruments: &[Piano],
-            lowest: 55,
-            level: 0.9,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---x---x---x---", "x---x---x---x-o-", "x---x-o-x---x---"],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[Piano],
-            lowest: 36,
-            level: 0.6,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1---5---1---5---", "1-------5-------", "1---1---1---1---"],
-        },
-        Part {
-            role: Role::Melody(Pace::Calm),
-            instruments: &[Piano],
-            lowest: 67,
-            level: 0.9,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &[],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Strings],
-            lowest: 60,
-            level: 0.45,
-            layer: Layer::Chorus,
-            percent: 60,
-            patterns: &["x---------------"],
-        },
+        part(Role::Triads, &[Piano], 55, 0.9, Layer::Always).with(&[
+            "x---x---x---x---",
+            "x---x---x---x-o-",
+            "x---x-o-x---x---",
+        ]),
+        part(Role::Bass, &[Piano], 36, 0.6, Layer::Always).with(&[
+            "1---5---1---5---",
+            "1-------5-------",
+            "1---1---1---1---",
+        ]),
+        part(Role::Melody(Pace::Calm), &[Piano], 67, 0.9, Layer::Verse),
+        part(Role::Triads, &[Strings], 60, 0.45, Layer::Chorus)
+            .in_percent(60)
+            .with(&["x---------------"]),
     ],
 };
 
@@ -125,33 +73,18 @@ pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
         ),
         drum(&[Snare], 0.45, Layer::Always, &["....X.......X...", "....X.......X..o"]),
         drum(&[Hat], 0.15, Layer::Verse, &["X.o.o.o.X.o.o.o.", "X.o.o.ooX.o.o.o."]),
-        Part {
-            role: Role::Sevenths,
-            instruments: &[ElectricPiano],
-            lowest: 55,
-            level: 0.85,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---x---x---x---", "x---x-o-x---x---", "x-----o-x---x---"],
-        },
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass, SubBass],
-            lowest: 33,
-            level: 0.7,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &["1---1---1---5---", "1---5---1---5-1-", "1---1-1-5---1---"],
-        },
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Guitar, ElectricPiano, Flute],
-            lowest: 64,
-            level: 0.55,
-            layer: Layer::Chorus,
-            percent: 85,
-            patterns: &[],
-        },
+        part(Role::Sevenths, &[ElectricPiano], 55, 0.85, Layer::Always).with(&[
+            "x---x---x---x---",
+            "x---x-o-x---x---",
+            "x-----o-x---x---",
+        ]),
+        part(Role::Bass, &[Bass, SubBass], 33, 0.7, Layer::Verse).with(&[
+            "1---1---1---5---",
+            "1---5---1---5-1-",
+            "1---1-1-5---1---",
+        ]),
+        part(Role::Melody(Pace::Walking), &[Guitar, ElectricPiano, Flute], 64, 0.55, Layer::Chorus)
+            .in_percent(85),
     ],
 };
 
@@ -164,42 +97,13 @@ pub(super) const WALTZ: Recipe = Recipe {
     pumping: 0.0,
     hiss: 0.0,
     parts: &[
-        Part {
-            role: Role::Bass,
-            instruments: &[Bass, Piano],
-            lowest: 36,
-            level: 0.7,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["1-----------...."],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Piano, Accordion],
-            lowest: 50,
-            level: 0.85,
-            layer: Layer::Always,
-            percent: 100,
-            patterns: &["x---x---x---x---", "x-..x-..x-..x-.."],
-        },
+        part(Role::Bass, &[Bass, Piano], 36, 0.7, Layer::Always).with(&["1-----------...."]),
+        part(Role::Triads, &[Piano, Accordion], 50, 0.85, Layer::Always)
+            .with(&["x---x---x---x---", "x-..x-..x-..x-.."]),
         drum(&[Rim, Snare], 0.22, Layer::Verse, &["....x...x...x...", "o...x...x...x..."]),
-        Part {
-            role: Role::Melody(Pace::Walking),
-            instruments: &[Accordion, Strings],
-            lowest: 67,
-            level: 0.7,
-            layer: Layer::Verse,
-            percent: 100,
-            patterns: &[],
-        },
-        Part {
-            role: Role::Triads,
-            instruments: &[Strings, Accordion],
-            lowest: 60,
-            level: 0.35,
-            layer: Layer::Chorus,
-            percent: 70,
-            patterns: &["x---------------"],
-        },
+        part(Role::Melody(Pace::Walking), &[Accordion, Strings], 67, 0.7, Layer::Verse),
+        part(Role::Triads, &[Strings, Accordion], 60, 0.35, Layer::Chorus)
+            .in_percent(70)
+            .with(&["x---------------"]),
     ],
 };
