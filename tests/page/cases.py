@@ -93,6 +93,11 @@ def every_key_of_a_request_can_be_written(context, server):
     expect(tab.card("other keys")).to_be_visible()
     request = tab.jobs()[0]["request"]
     assert (request["lm_temperature"], request["lrc"]) == (0.5, True), request
+    # They come back with the other settings of the song.
+    page.locator("#song-other").fill("")
+    tab.card("other keys").locator("summary", has_text="Details").click()
+    tab.card("other keys").get_by_role("button", name="Use its words and settings").click()
+    expect(page.locator("#song-other")).to_have_value('{"lm_temperature":0.5,"lrc":true}')
     tab.end()
 
 
@@ -203,6 +208,8 @@ def two_tabs_show_the_same(context, server):
     expect(other).to_have_count(0)
     first.page.get_by_role("button", name="Undo").click()
     expect(other).to_be_visible()
+    # The focus comes back with the card.
+    expect(card.locator("button:focus")).to_have_count(1)
     first.end()
     second.end()
 
@@ -374,6 +381,7 @@ def a_file_is_covered_and_a_refused_one_is_explained(context, server):
     expect(tab.card("About tune.wav")).to_be_visible()
     assert tab.jobs()[0]["kind"] == "understand"
     page.get_by_role("button", name="Remove tune.wav").click()
+    expect(chooser).to_be_focused()
     # A wrong value: the reason stands by the form, and its field has the focus.
     tab.make("wrong", seed="five")
     expect(page.locator("form.make .wrong")).to_contain_text("seed")
@@ -468,6 +476,7 @@ def speech_has_the_fields_of_its_model(context, server):
     page.get_by_label("Table of Chinese syllables").set_input_files(table)
     page.get_by_text("More settings").click()
     page.get_by_label("Guidance").fill("6")
+    page.get_by_label("Format").select_option("wav24")
     page.get_by_label("Play it while it is made").check()
     page.get_by_role("button", name="Speak", exact=True).click()
     expect(tab.card("[S1] Really? [S2] Really.")).to_be_visible()
@@ -475,7 +484,7 @@ def speech_has_the_fields_of_its_model(context, server):
     expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
     made = last_request(tab)
     assert made["model"] == "tiny-talk" and made["cfg_scale"] == 6, made
-    assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1", "pinyin"}, made
+    assert set(made) == {"text", "model", "cfg_scale", "audio_format", "speaker_1", "words_1", "pinyin"}, made
     tab.end()
 
 

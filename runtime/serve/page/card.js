@@ -11,7 +11,7 @@ import { Lyrics } from "./lyrics.js";
 import { audio, toggle, usePlayer } from "./player.js";
 import { Region } from "./region.js";
 import { Notices, Wrong } from "./said.js";
-import state, { set, toast } from "./state.js";
+import state, { say, set, toast } from "./state.js";
 import { html, useRef, useState } from "./vendor/htm-preact.js";
 import { Wave } from "./wave.js";
 
@@ -43,6 +43,8 @@ async function remove(job) {
   toast(`“${name}” is deleted.`, () => void tried(async () => {
     changed(await call("PATCH", `v1/jobs/${job.id}`, { deleted: false }));
     set({ toast: null, jobs: [...state.jobs].sort((a, b) => (a.id < b.id ? 1 : -1)) });
+    say(`“${name}” is back.`);
+    requestAnimationFrame(() => document.getElementById(`card-${job.id}`)?.querySelector("button")?.focus());
   }));
 }
 

@@ -3,6 +3,7 @@
 
 import { at } from "./api.js";
 import { clock, nameOf, outputOf } from "./format.js";
+import { stopHearing } from "./hear.js";
 import { Icon } from "./icons.js";
 import { audio } from "./player.js";
 import state, { set } from "./state.js";
@@ -112,13 +113,15 @@ export function Compare() {
     const context = new AudioContext();
     const fetched = async (/** @type {any} */ url) =>
       context.decodeAudioData(await (await fetch(at(url))).arrayBuffer());
+    const rest = () => pair.current?.stop();
     audio.pause();
+    audio.addEventListener("play", rest);
     setWrong("");
     Promise.all(urls.map(fetched)).then(
       (buffers) => {
         if (!isOver) pair.current = new Pair(context, buffers);
       },
-      () => setWrong("This browser cannot decode one of the two."),
+      () => isOver || setWrong("One of the two cannot be loaded, or this browser cannot decode it."),
     );
     const timer = setInterval(() => {
       const { current } = pair;
@@ -128,6 +131,7 @@ export function Compare() {
     return () => {
       isOver = true;
       clearInterval(timer);
+      audio.removeEventListener("play", rest);
       pair.current?.stop();
       pair.current = null;
       void context.close();
@@ -142,14 +146,14 @@ export function Compare() {
   }
   return html`<section class="bar compare" aria-label="Comparison" data-gains=${now?.gains.join(" ")}>
     <button class="round main" disabled=${!now} aria-label=${now?.isOn ? "Pause the comparison" : "Play the comparison"}
-      onClick=${() => { if (now?.isOn) now.stop(); else { audio.pause(); now?.play(); } again(); }}>
+      onClick=${() => { if (now?.isOn) now.stop(); else { audio.pause(); stopHearing(); now?.play(); } again(); }}>
       <${Icon} name=${now?.isOn ? "pause" : "play"} /></button>
     ${versions.map(({ job, track }, index) => html`<button class="choice" key=${`${job?.id}/${track}`}
       aria-pressed=${(now?.heard ?? 0) === index} onClick=${() => { now?.hear(index); again(); }}>
-      <b>${"AB"[index]}</b> ${job ? nameOf(job) : ""} (${track}) <small>${now ? decibels(now.gains[index]) : "loading"}</small></button>`)}
+      <b>${"AB"[index]}</b> ${job ? nameOf(job) : ""} (${track}) <small>${now ? decibels(now.gains[index]) : wrong ? "" : "loading"}</small></button>`)}
     <span class="time">${clock(now?.time)}</span>
     <input type="range" class="position" aria-label="Position in both" min="0" max=${now?.length ?? 1} step="0.1"
       value=${now?.time ?? 0} onInput=${(/** @type {any} */ event) => { now?.seek(Number(event.target.value)); again(); }} />
-    ${wrong && html`<p class="wrong">${wrong}</p>`}${close}
+    ${wrong && html`<p class="wrong" role="alert">${wrong}</p>`}${close}
   </section>`;
 }

@@ -30,7 +30,7 @@ export function when(millis) {
   /** @type {Intl.DateTimeFormatOptions} */
   const form = isToday
     ? { hour: "2-digit", minute: "2-digit" }
-    : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
+    : { year: date.getFullYear() === new Date().getFullYear() ? undefined : "numeric", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
   return date.toLocaleString(undefined, form);
 }
 

@@ -9,6 +9,10 @@ import { html } from "./vendor/htm-preact.js";
  *   choices?: [string, string][], empty?: string, help?: string }} Field
  */
 
+/** @type {[string, string][]} */
+export const FORMATS = [["wav", "WAV"], ["wav24", "WAV, 24 bits"], ["wav32", "WAV, float"], ["flac", "FLAC"],
+  ["mp3", "MP3"], ["opus", "Opus"]];
+
 /** @type {Field[]} */
 const FIELDS = [
   { key: "duration", label: "Length (s)", type: "number", min: 1, max: 600, step: 1, empty: "from the words" },
@@ -22,9 +26,7 @@ const FIELDS = [
   { key: "inference_steps", label: "Steps", type: "number", min: 1, max: 200, step: 1 },
   { key: "guidance_scale", label: "Guidance", type: "number", min: 0, max: 30, step: 0.1 },
   { key: "shift", label: "Shift", type: "number", min: 0.1, max: 10, step: 0.1 },
-  { key: "audio_format", label: "Format",
-    choices: [["wav", "WAV"], ["wav24", "WAV, 24 bits"], ["wav32", "WAV, float"], ["flac", "FLAC"],
-      ["mp3", "MP3"], ["opus", "Opus"]] },
+  { key: "audio_format", label: "Format", choices: FORMATS },
   { key: "thinking", label: "Thinking", choices: [["true", "yes"], ["false", "no"]] },
   { key: "score", label: "Scores of the song", empty: "no", choices: [["true", "yes"]] },
   { key: "latents", label: "Keep its latents", empty: "no", choices: [["true", "yes"]] },
@@ -50,6 +52,13 @@ const NUMBERS = FIELDS.filter((field) => field.type === "number").map((field) =>
 /** Values that only a source needs. */
 const OF_A_SOURCE = ["audio_cover_strength", "track_name"];
 
+/** The model of songs that the form names, or the default one. */
+export function songModel() {
+  const models = (state.server?.models ?? []).filter((model) => model.family === "music");
+  return models.find((model) => model.id === state.song.model)
+    ?? models.find((model) => model.is_default) ?? models[0];
+}
+
 /** Makes a request of the form's words. @param {Record<string, any>} form */
 export function requestOf(form) {
   /** @type {Record<string, any>} */
@@ -66,15 +75,21 @@ export function requestOf(form) {
   return request;
 }
 
-/** Fills the form with a request. @param {Record<string, any>} request */
+/** Keys that belong to the sources of a song. */
+const SOURCES = /^(task_type$|instruction$|audio_co|cover_|src_|ref|repaint|track_|chunk_mask|flow_edit)/;
+
+/** Fills the form with a request. Keys without a field become JSON. @param {Record<string, any>} request */
 export function fill(request) {
   const known = ["caption", "lyrics", "instrumental", "model", "adapter", ...FIELDS.map((field) => field.key)];
   /** @type {Record<string, any>} */
   const form = {};
   for (const key of new Set([...known, ...Object.keys(state.song)])) {
     const value = request[key];
-    form[key] = typeof value === "object" && value !== null ? String(value) : value;
+    form[key] = typeof value === "object" ? undefined : value;
   }
+  const rest = Object.entries(request).filter(([key, value]) => value !== null && key !== OTHER && !SOURCES.test(key)
+    && (typeof value === "object" || !known.includes(key)));
+  if (rest.length > 0) form[OTHER] = JSON.stringify(Object.fromEntries(rest));
   write("song", form);
 }
 

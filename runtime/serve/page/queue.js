@@ -39,13 +39,14 @@ export function Queue() {
     <h2 id="queue-title">Now</h2>
     <ul class="cards">${jobs.map((job) => {
       const { done, total } = job.progress;
+      const verb = job.state === "cancelling" ? "Stopping" : "Cancel";
       const isWaiting = job.state === "queued";
       const wait = isWaiting && mean && job.position ? `, begins in about ${about(mean * job.position)}` : "";
       return html`<li key=${job.id} class=${isWaiting ? "card waiting" : "card active"} id=${`card-${job.id}`}>
         <div class="labelled"><h3>${nameOf(job)}</h3>
           ${canHear(job) && html`<${Listen} job=${job} />`}
           <button class="quiet" aria-disabled=${job.state === "cancelling"} onClick=${() => cancel(job)}
-            aria-label=${`Cancel ${nameOf(job)}`}>${job.state === "cancelling" ? "Stopping" : "Cancel"}</button></div>
+            aria-label=${`${verb} ${nameOf(job)}`}>${verb}</button></div>
         ${!isWaiting && html`<progress aria-label=${`Progress of ${nameOf(job)}`} max=${total || 1}
           value=${total > 0 ? done : undefined}></progress>`}
         <p class="meta">${stageOf(job, state.left[job.id])}${wait}</p>

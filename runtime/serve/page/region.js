@@ -87,7 +87,7 @@ export function Region({ job, output, part, onPart }) {
       onInput=${(/** @type {any} */ event) => setCaption(event.target.value)}></textarea></label>
     <label>Words<textarea name="lyrics" rows="4" value=${lyrics}
       onInput=${(/** @type {any} */ event) => setLyrics(event.target.value)}></textarea></label>
-    ${wrong && html`<${Wrong} reason=${wrong} />`}
+    <div role="alert">${wrong && html`<${Wrong} reason=${wrong} />`}</div>
     <div class="row end"><button class="main" aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Make it"}</button></div>
   </form>`;
 }

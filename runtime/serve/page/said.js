@@ -14,6 +14,13 @@ export function Wrong({ reason }) {
     ${reason.hint && html`<br /><${Said} text=${reason.hint} />`}</p>`;
 }
 
+/** Shows the field of an error, and puts the focus there. @param {HTMLElement | null | undefined} field */
+export function reveal(field) {
+  const fold = field?.closest("details");
+  if (fold) fold.open = true;
+  field?.focus();
+}
+
 /** @param {{ notices: string[] }} props */
 export function Notices({ notices }) {
   return notices.map((notice) => html`<p class="notice" key=${notice}><${Said} text=${notice} /></p>`);

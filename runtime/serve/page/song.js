@@ -3,20 +3,13 @@
 
 import { ApiError } from "./api.js";
 import { submit } from "./live.js";
-import { More, requestOf } from "./more.js";
-import { Wrong } from "./said.js";
+import { More, requestOf, songModel } from "./more.js";
+import { reveal, Wrong } from "./said.js";
 import { Dropped, sourceOf } from "./source.js";
 import state, { say, set, write } from "./state.js";
 import { html, useRef, useState } from "./vendor/htm-preact.js";
 
 const SECTIONS = ["verse", "chorus", "bridge", "inst", "outro"];
-
-/** The model of songs that the form names, or the default one. */
-export function songModel() {
-  const models = (state.server?.models ?? []).filter((model) => model.family === "music");
-  return models.find((model) => model.id === state.song.model)
-    ?? models.find((model) => model.is_default) ?? models[0];
-}
 
 export function Song() {
   const lyrics = useRef(/** @type {any} */ (null));
@@ -48,10 +41,7 @@ export function Song() {
       setWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
       if (error.status === 401) set({ needsKey: true });
-      const field = error.reason.param && document.getElementById(`song-${error.reason.param}`);
-      const fold = field && field.closest("details");
-      if (fold) fold.open = true;
-      if (field) field.focus();
+      reveal(document.getElementById(`song-${error.reason.param}`));
     }
     setBusy(false);
   };

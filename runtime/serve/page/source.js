@@ -5,6 +5,7 @@ import { ApiError, upload } from "./api.js";
 import { size } from "./format.js";
 import { Icon } from "./icons.js";
 import { submit } from "./live.js";
+import { songModel } from "./more.js";
 import state, { say, set, toast, write } from "./state.js";
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 
@@ -86,7 +87,7 @@ export function Dropped() {
       <input type="file" accept="audio/*,.wav,.flac,.mp3,.opus,.ogg" aria-label="Choose a sound file"
         onChange=${(/** @type {any} */ event) => { if (event.target.files[0]) void bring(event.target.files[0]); event.target.value = ""; }} /></label>`;
   }
-  const model = state.server?.models.find((one) => one.family === "music" && one.is_default);
+  const model = songModel();
   const uses = Object.entries(USES).filter(([key]) => key === "reference" || !model || model.supports.includes(key));
   const understand = async () => {
     try {
@@ -99,7 +100,10 @@ export function Dropped() {
   const isPart = ["lego", "extract", "complete"].includes(source.use);
   return html`<div class="source" role="group" aria-label="Source">
     <div class="labelled"><b>${source.name}</b>
-      <button type="button" class="round small" aria-label=${`Remove ${source.name}`} onClick=${() => set({ source: null })}><${Icon} name="close" /></button></div>
+      <button type="button" class="round small" aria-label=${`Remove ${source.name}`} onClick=${() => {
+        set({ source: null });
+        requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(".drop input"))?.focus());
+      }}><${Icon} name="close" /></button></div>
     <div class="choices" role="group" aria-label="Use">
       ${uses.map(([key, label]) => html`<button type="button" class="choice" key=${key} aria-pressed=${source.use === key}
         onClick=${() => set({ source: { ...source, use: key } })}>${label}</button>`)}

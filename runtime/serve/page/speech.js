@@ -4,12 +4,13 @@
 import { ApiError, upload } from "./api.js";
 import { hear, speakers } from "./hear.js";
 import { submit } from "./live.js";
-import { Wrong } from "./said.js";
+import { FORMATS } from "./more.js";
+import { reveal, Wrong } from "./said.js";
 import state, { say, write } from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
 import { KeepVoice, RemoveVoice } from "./voices.js";
 
-/** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: string[], isFlag?: boolean }} Field */
+/** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: [string, string][], empty?: string, isFlag?: boolean }} Field */
 
 /** Settings of some models. @type {Field[]} */
 const SETTINGS = [
@@ -19,7 +20,8 @@ const SETTINGS = [
   { key: "top_p", label: "Top p", min: 0, max: 1 },
   { key: "seed", label: "Seed", min: 0 },
   { key: "max_decoder_steps", label: "Most frames of a sentence", min: 1 },
-  { key: "timestamps", label: "Times of the words", choices: ["srt", "vtt"] },
+  { key: "audio_format", label: "Format", choices: FORMATS },
+  { key: "timestamps", label: "Times of the words", empty: "as JSON", choices: [["srt", "and as SRT"], ["vtt", "and as VTT"]] },
   { key: "exact_prior", label: "Exact prior (slower)", isFlag: true },
 ];
 
@@ -57,6 +59,7 @@ export function Speech() {
   const phonemes = takes("phonemes") && speech.phonemes;
   // They stand in place of the text.
   const isReplaced = Boolean(phonemes || (takes("open_jtalk") && files.open_jtalk));
+  const canSpeak = Boolean(speech.text || isReplaced);
   const input = (/** @type {any} */ event) => write("speech", { [event.target.name]: event.target.value });
   const choose = (/** @type {any} */ event) => {
     const { [event.target.name]: _, ...others } = files;
@@ -99,7 +102,8 @@ export function Speech() {
   };
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (isBusy) return;
+    if (isBusy || !canSpeak) return;
+    const form = /** @type {any} */ (event.currentTarget);
     setBusy(true);
     // Made in the click: browsers allow no sound without one.
     const context = speech.hear ? speakers() : null;
@@ -112,10 +116,14 @@ export function Speech() {
       if (!(error instanceof ApiError)) throw error;
       setWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
+      reveal(form.elements.namedItem(error.reason.param ?? ""));
     }
     setBusy(false);
   };
-  return html`<form class="make" novalidate onSubmit=${make}>
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void make(event);
+  };
+  return html`<form class="make" novalidate onSubmit=${make} onKeyDown=${keys}>
     <label for="speech-text">Text</label>
     <textarea id="speech-text" name="text" rows="7" placeholder=${isScript ? "[S1] What one says. [S2] What the other answers." : "What shall be said"}
       value=${speech.text ?? ""} onInput=${input}></textarea>
@@ -146,16 +154,16 @@ export function Speech() {
       <${KeepVoice} isReady=${Boolean(files[recordings[0].sound])} recordings=${toKeep} onWrong=${setWrong} />
     </details>`}
     ${settings.length > 0 && html`<details class="more"><summary>More settings</summary><div class="grid">
-      ${settings.map(({ key, label, min, max, choices, isFlag }) => isFlag ? html`<label class="check" key=${key}><input type="checkbox" checked=${Boolean(speech[key])}
+      ${settings.map(({ key, label, min, max, choices, empty = "automatic", isFlag }) => isFlag ? html`<label class="check" key=${key}><input type="checkbox" checked=${Boolean(speech[key])}
           onChange=${(/** @type {any} */ event) => write("speech", { [key]: event.target.checked || "" })} /> ${label}</label>` : html`<label key=${key}>${label}
         ${choices
-          ? html`<select name=${key} value=${speech[key] ?? ""} onChange=${input}><option value="">as JSON</option>
-              ${choices.map((value) => html`<option key=${value} value=${value}>and as ${value.toUpperCase()}</option>`)}</select>`
-          : html`<input name=${key} type="number" step="any" min=${min} max=${max} placeholder="automatic" value=${speech[key] ?? ""} onInput=${input} />`}
+          ? html`<select name=${key} value=${speech[key] ?? ""} onChange=${input}><option value="">${empty}</option>
+              ${choices.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}</select>`
+          : html`<input name=${key} type="number" step="any" min=${min} max=${max} placeholder=${empty} value=${speech[key] ?? ""} onInput=${input} />`}
       </label>`)}</div></details>`}
     <label class="check"><input type="checkbox" checked=${Boolean(speech.hear)}
       onChange=${(/** @type {any} */ event) => write("speech", { hear: event.target.checked || "" })} /> Play it while it is made</label>
     ${wrong && html`<${Wrong} reason=${wrong} />`}
-    <button class="main wide" disabled=${!speech.text && !isReplaced} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
+    <button class="main wide" disabled=${!canSpeak} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
   </form>`;
 }

@@ -42,5 +42,5 @@ export function Login() {
   };
   return html`<main class="login"><form onSubmit=${send}><h2>This server needs a key</h2>
     <label>Key<input name="key" type="password" autocomplete="current-password" required /></label>
-    ${wrong && html`<p class="wrong">${wrong}</p>`}<button class="main">Go in</button></form></main>`;
+    ${wrong && html`<p class="wrong" role="alert">${wrong}</p>`}<button class="main">Go in</button></form></main>`;
 }
