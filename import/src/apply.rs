@@ -430,7 +430,7 @@ fn set_words<B: Backend>(
     quantized.words(name, [rows, B::q8_words(width)]).map(set_q8_words)
 }
 
-/// Returns a value that nobody reads. The system gives no memory for zeros before that.
+/// Returns zeros that nothing reads, so the system gives no memory for them.
 fn empty(shape: &[usize], dtype: DType) -> TensorData {
     let count = shape.iter().product();
     match dtype {

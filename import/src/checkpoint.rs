@@ -11,7 +11,7 @@ use crate::{
     Adapter, Adapters, Directory, DitDir, Error, ModelPaths, Network, Origin, PartSize,
     TextEncoderDir, VaeDir,
     built_in::{self, BuiltIn},
-    families::acestep::Kind,
+    families::acestep::{Kind, tensor_names},
     foreign,
     kind::agree,
     origin::notices,
@@ -127,10 +127,11 @@ impl AceStep {
     /// # Errors
     /// None after a successful [`AceStep::open`], which checks the same.
     pub fn size(&self, network: Network) -> Result<PartSize, Error> {
+        let names = tensor_names(network);
         match network {
-            Network::TextEncoder => self.text_encoder.weights().size(network),
-            Network::Conditioner | Network::AudioCodec | Network::Dit => self.dit.size(network),
-            Network::VaeDecoder | Network::VaeEncoder => self.vae.size(network),
+            Network::TextEncoder => self.text_encoder.weights().size(&names),
+            Network::Conditioner | Network::AudioCodec | Network::Dit => self.dit.size(&names),
+            Network::VaeDecoder | Network::VaeEncoder => self.vae.size(&names),
             Network::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
         }
     }

@@ -25,7 +25,9 @@ use crate::{
     Directory, Error, LanguageTokenizer, Layout, PartSize, Tensors,
     error::Places,
     families::{self, dia2 as names, mimi::MIMI},
-    kind, name_of,
+    kind,
+    listing::read_text,
+    name_of,
     names::TensorNames,
     quantized::fingerprint,
     weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
@@ -105,7 +107,7 @@ impl Dia2 {
 
     /// True if a model of this family is in the directory `path`.
     pub fn is_at(path: &Path) -> bool {
-        let text = std::fs::read_to_string(path.join("config.json"));
+        let text = read_text(&path.join("config.json"));
         let config = text.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
         config.is_some_and(|config| names::is_one(&config))
     }
@@ -139,8 +141,11 @@ impl Dia2 {
         let tokenizer = [&choice.tokenizer, &assets.assets.tokenizer, &own.tokenizer]
             .into_iter()
             .chain([&config.data.tokenizer_path]);
-        let tokenizer_place = tokenizer_place(path, tokenizer.flatten().next(), &choice.tokenizer)?;
-        let mimi = [&choice.mimi, &assets.assets.mimi, &own.mimi].into_iter().flatten().next();
+        // As in the reference, an empty name counts as none.
+        let tokenizer = tokenizer.flatten().find(|id| !id.is_empty());
+        let tokenizer_place = tokenizer_place(path, tokenizer, &choice.tokenizer)?;
+        let mimi = [&choice.mimi, &assets.assets.mimi, &own.mimi];
+        let mimi = mimi.into_iter().flatten().find(|id| !id.is_empty());
         let codec = codec_place(path, mimi.map_or(DEFAULT_CODEC, String::as_str), codecs)?;
 
         let codec = crate::mimi::open(&codec, config.data.codebooks())?;

@@ -43,7 +43,7 @@ pub(crate) use gguf::tensors as gguf_tensors;
 pub(crate) use gguf::{
     identify as identify_gguf,
     magpie::{architecture, codec as magpie_codec, is_model as is_magpie, open as magpie},
-    qwentts::{open as speech, talker_called as talker},
+    qwentts::{open as speech, release_of as release_of_talker, talker_called as talker},
 };
 
 /// A text file of a released directory: its name there, its actual path, its content.

@@ -9,7 +9,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `environment` | the places and the access that the user chose for all its programs |
+//! | `environment` | the user's settings for all programs of the hub: places and access |
 //! | `pins` | the pulled commits, so that another program cannot change a song's model |
 //! | `remote` | queries to the hub, with hf-hub |
 //! | `transfer` | the download of one file |

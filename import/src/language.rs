@@ -12,10 +12,10 @@ use acestep_model::{
 use crate::{
     Directory, Error, LanguageTokenizer, Network, Origin, PartSize,
     built_in::{self, BuiltIn},
-    families::acestep::Kind,
+    families::acestep::{Kind, tensor_names},
     layout::language,
     origin::notices,
-    single::NetworkDir,
+    weights::WeightsDir,
 };
 
 /// The head's name in a file.
@@ -25,7 +25,7 @@ const HEAD: &str = "lm_head.weight";
 #[derive(Debug)]
 pub struct LanguageModelDir {
     name: String,
-    weights: NetworkDir<qwen3::Config>,
+    weights: WeightsDir<qwen3::Config>,
     tokenizer: OnceLock<LanguageTokenizer>,
 }
 
@@ -45,7 +45,7 @@ impl LanguageModelDir {
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
         let networks = [Network::LanguageModel];
         let weights =
-            NetworkDir::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
+            WeightsDir::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
@@ -89,7 +89,7 @@ impl LanguageModelDir {
     /// # Errors
     /// None after a successful opening, which checks the same.
     pub fn size(&self) -> Result<PartSize, Error> {
-        self.weights.size(Network::LanguageModel)
+        self.weights.size(&tensor_names(Network::LanguageModel))
     }
 
     /// Compares the headers with the network: every tensor must exist with its shape, and there
@@ -99,7 +99,7 @@ impl LanguageModelDir {
     /// Names the tensors.
     pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
         let module = qwen3::Causal::init(self.config(), device);
-        self.weights.compare::<B, _>(&module, Network::LanguageModel)
+        self.weights.compare::<B, _>(&module, &tensor_names(Network::LanguageModel))
     }
 
     /// Reads the network.
@@ -108,7 +108,7 @@ impl LanguageModelDir {
     /// If a tensor is missing, unused or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         let module = qwen3::Causal::init(self.config(), &place.device);
-        self.weights.load(module, Network::LanguageModel, place)
+        self.weights.load_network(module, Network::LanguageModel, place)
     }
 
     /// Writes the matrices of the network in int8 beside its weights, see [`DitDir::quantize`].
@@ -123,7 +123,8 @@ impl LanguageModelDir {
         advanced: &dyn Fn(usize, usize) -> bool,
     ) -> Result<PathBuf, Error> {
         let module = qwen3::Causal::<B>::init(self.config(), device);
-        self.weights.write_quantized(&module, Network::LanguageModel, device, advanced)
+        let names = tensor_names(Network::LanguageModel);
+        self.weights.write_quantized(&module, &names, device, advanced)
     }
 
     /// Returns the tokenizer, whose ids all have a row in the embedding table. The first call reads

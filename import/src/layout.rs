@@ -20,7 +20,7 @@
 //! | `speech` | a speech model |
 //! | `magpie` | the files of a Magpie TTS model and of its codec |
 //! | `files` | files that replace a missing directory |
-//! | `presence` | what of a released model is here |
+//! | `presence` | the parts of a released model on this machine |
 //!
 //! The last place is the cache of the hub, which holds pulled models: see [`crate::hub`].
 

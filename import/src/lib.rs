@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `layout` | the places of a model's directories, and their sources |
 //! | `kind`, `origin` | the check of a config.json; the format of a directory's files |
-//! | `single` | one directory: [`NetworkDir`], [`DitDir`], [`VaeDir`] |
+//! | `single` | one directory of songs: [`DitDir`], [`VaeDir`] |
 //! | `text_encoder` | one directory with a tokenizer: [`TextEncoderDir`] |
 //! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
 //! | `qwen3_tts`, `magpie` | [`Qwen3Tts`], [`Magpie`]: a speech model and its codec |
 //! | `dia2` | [`Dia2`]: a dialogue model; its codec from `mimi` |
-//! | `weights` | a directory with a configuration and weights, of any family |
+//! | `weights` | [`WeightsDir`]: a directory with a configuration and weights, of any family |
 //! | `built_in` | the checkpoints that are built into the program |
 //! | `families` | published models, as data: [`Release`], kinds, names of tensors |
 //! | `names` | the mapping between names of tensors and parameters |
@@ -104,9 +104,10 @@ pub use nemo::NemoArchive;
 pub use origin::Origin;
 pub use qwen3_tts::{Qwen3Tts, Qwen3TtsNetwork};
 pub use safetensors::Tensors;
-pub use single::{DitDir, NetworkDir, VaeDir};
+pub use single::{DitDir, VaeDir};
 pub use text_encoder::TextEncoderDir;
 pub use tokenizer::TextTokenizer;
+pub use weights::WeightsDir;
 
 /// Opens the model called `choice`: one [inside the program](built_in), or the result of
 /// [`Layout::resolve`].

@@ -1,7 +1,8 @@
 //! Files of a directory of the disk, and the types in their names.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +15,22 @@ const TYPES: [&str; 18] = [
 /// Returns the directory of the file at `path`: `.` for a bare name, whose `Path::parent` is empty.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens the file at `path`. A pipe or a device in its place is refused, because opening or reading it
+/// may never end.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let found = fs::metadata(path)?;
+    // The read of a directory has its own error.
+    match found.is_file() || found.is_dir() {
+        true => File::open(path),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// Reads the text of the file at `path`, as [`open_regular`] opens it.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_regular(path)?)
 }
 
 /// Returns the files of `place` with that extension, in alphabetical order.
@@ -31,4 +48,15 @@ pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
 /// Returns the place of `kind`, a type in a name, among all from the most precise on.
 pub(crate) fn rank(kind: &str) -> Option<usize> {
     TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_in_the_place_of_a_file_is_not_read() {
+        let error = read_text(Path::new("/dev/zero")).expect_err("endless");
+        assert_eq!(error.to_string(), "it is not a regular file");
+    }
 }

@@ -111,10 +111,10 @@ impl Magpie {
 
         let networks = [names::encoder(), names::decoder(), names::local_transformer()];
         let model = Directory::Foreign(Arc::new(model));
-        let model = WeightsDir::open(model, config, "speech model", &networks, &[])?;
+        let model = WeightsDir::open_for(model, config, "speech model", &networks, &[])?;
         let networks = [names::codec_decoder(&of_codec.audio_decoder, spelling)];
         let codec = Directory::Foreign(Arc::new(codec));
-        let codec = WeightsDir::open(codec, of_codec, "speech codec", &networks, &[])?;
+        let codec = WeightsDir::open_for(codec, of_codec, "speech codec", &networks, &[])?;
         Ok(Self { name, model, codec, spelling, sizes, texts })
     }
 

@@ -22,7 +22,7 @@ use std::{
 
 use memmap2::Mmap;
 
-use crate::Error;
+use crate::{Error, listing::open_regular};
 
 mod guard;
 
@@ -65,7 +65,7 @@ impl Mapped {
     /// Maps the file at `path`.
     #[expect(unsafe_code, reason = "a memory map has no safe constructor")]
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let stamp = Stamp::of(&file.metadata()?);
         // SAFETY: the map is read-only and private to this process. Another process may write to
         // the file or cut it. Then values change under references to them, but any bytes are valid
@@ -75,7 +75,7 @@ impl Mapped {
         Ok(Self { guard, map, file, stamp })
     }
 
-    /// Checks that the file at `path`, which is this one, has not changed since it was opened.
+    /// Checks that this file, which is at `path`, has not changed since it was opened.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         let now = self.file.metadata();
         let now = now.map_err(|source| Error::Io { path: path.to_owned(), source })?;
@@ -91,7 +91,7 @@ impl Mapped {
         Err(Error::Changed { path: path.to_owned(), how })
     }
 
-    /// True if the file that is now at `path`, which was this one's, is this one as it was opened.
+    /// True if the file at `path` is still this one, unchanged since it was opened.
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == self.stamp)
     }
@@ -174,10 +174,10 @@ impl Bytes {
         }
     }
 
-    /// Checks that the file at `path`, this one, is still what it was when it was opened.
+    /// Checks that this file, at `path`, has not changed since it was opened.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::Io`] where the file can no longer be asked.
+    /// [`Error::Changed`]; [`Error::Io`] if the system no longer answers for the file.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Mapped(mapped) => mapped.check(path),
@@ -185,7 +185,7 @@ impl Bytes {
         }
     }
 
-    /// True unless another file, or none, is now at `path`, from which this one was opened.
+    /// False if `path`, from which this file was opened, now has another file or none.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         match self {
             Self::Mapped(mapped) => mapped.is_at(path),

@@ -17,7 +17,6 @@ mod yaml;
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::Read,
     ops::Range,
     path::{Path, PathBuf},
@@ -26,7 +25,7 @@ use std::{
 use acestep_model::{CheckpointError, speech::magpie::TextFiles};
 use serde_json::Value;
 
-use crate::{Directory, Error, Tensors, mapped::Bytes, pointer};
+use crate::{Directory, Error, Tensors, listing::open_regular, mapped::Bytes, pointer};
 
 const CONFIG: &str = "model_config.yaml";
 const WEIGHTS: &str = "model_weights.ckpt";
@@ -54,7 +53,7 @@ fn broken(path: &Path, reason: impl Into<String>) -> Error {
 /// True if the file at `path` begins like a tar, or like one in gzip.
 pub(crate) fn is_archive(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(512).read_to_end(&mut start));
+    let read = open_regular(path).and_then(|file| file.take(512).read_to_end(&mut start));
     read.is_ok() && (members::is_gzip(&start) || members::is_tar(&start))
 }
 
@@ -80,11 +79,6 @@ impl NemoArchive {
         Ok(archive)
     }
 
-    /// Returns the path of the archive.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Returns the configuration, with the keys in the order of the file.
     pub fn config(&self) -> &Value {
         &self.config
@@ -98,59 +92,41 @@ impl NemoArchive {
         self.member(name.strip_prefix(SCHEME).unwrap_or(name))
     }
 
-    /// Returns the names of the voices with their indices, sorted by index; empty if the archive has
-    /// no names.
-    ///
-    /// # Errors
-    /// If the file of names is missing, or is not a map of names to different numbers.
-    pub fn speakers(&self) -> Result<Vec<(String, usize)>, Error> {
-        let Some(name) = self.config["speaker_map"].as_str() else { return Ok(Vec::new()) };
-        speakers(&self.path, name, self.artefact(name)?)
-    }
-
-    /// Takes the tensors of the weights. Afterwards the archive has only its texts.
+    /// Returns the tensors of the weights, and copies of the other files.
     ///
     /// # Errors
     /// If they are missing, cut, or no checkpoint of PyTorch; if a text is too long.
     pub(crate) fn tensors(self) -> Result<(Tensors, Texts), Error> {
-        let Self { path, bytes, members, config } = self;
-        let place = members.get(WEIGHTS).cloned();
-        let place = place.ok_or_else(|| broken(&path, format!("it has no `{WEIGHTS}`")))?;
-        let copy = |(name, range): (String, Range<usize>)| -> Result<_, Error> {
-            let content = text(&path, bytes.all(), &name, range)?.to_vec();
-            Ok((name, content))
-        };
-        let others = members.into_iter().filter(|(name, _)| name != WEIGHTS && name != CONFIG);
-        let artefacts = others.map(copy).collect::<Result<_, Error>>()?;
-        let entries = weights::entries(bytes.all(), place)
-            .map_err(|reason| broken(&path, format!("`{WEIGHTS}`: {reason}")))?;
-        let speaker_map = config["speaker_map"].as_str().map(str::to_owned);
-        let texts = Texts { path: path.clone(), artefacts, speakers: None, speaker_map };
-        let tensors = Tensors::from_entries(path, bytes, entries);
+        let place = self.place(WEIGHTS)?;
+        let texts = self.texts()?;
+        let entries = weights::entries(self.bytes.all(), place)
+            .map_err(|reason| broken(&self.path, format!("`{WEIGHTS}`: {reason}")))?;
+        let tensors = Tensors::from_entries(self.path, self.bytes, entries);
         Ok((tensors.described_by("its `model_config.yaml`"), texts))
     }
 
-    fn member(&self, name: &str) -> Result<&[u8], Error> {
-        let range = self.members.get(name).cloned();
-        let range = range.ok_or_else(|| broken(&self.path, format!("it has no `{name}`")))?;
-        text(&self.path, self.bytes.all(), name, range)
+    fn texts(&self) -> Result<Texts, Error> {
+        let names = self.members.keys().filter(|name| ![WEIGHTS, CONFIG].contains(&name.as_str()));
+        let copy =
+            |name: &String| -> Result<_, Error> { Ok((name.clone(), self.member(name)?.to_vec())) };
+        let artefacts = names.map(copy).collect::<Result<_, Error>>()?;
+        let speaker_map = self.config["speaker_map"].as_str().map(str::to_owned);
+        Ok(Texts { path: self.path.clone(), artefacts, speakers: None, speaker_map })
     }
-}
 
-/// Returns the member `name` of the archive at `path`, which is in `range` of `bytes`.
-///
-/// # Errors
-/// If it is longer than any text.
-fn text<'a>(
-    path: &Path,
-    bytes: &'a [u8],
-    name: &str,
-    range: Range<usize>,
-) -> Result<&'a [u8], Error> {
-    let size = range.len();
-    match size > LONGEST_TEXT {
-        true => Err(broken(path, format!("`{name}` has {size} bytes, too many"))),
-        false => Ok(&bytes[range]),
+    fn place(&self, name: &str) -> Result<Range<usize>, Error> {
+        let place = self.members.get(name).cloned();
+        place.ok_or_else(|| broken(&self.path, format!("it has no `{name}`")))
+    }
+
+    /// Returns the content of a member that is a text.
+    fn member(&self, name: &str) -> Result<&[u8], Error> {
+        let range = self.place(name)?;
+        let size = range.len();
+        match size > LONGEST_TEXT {
+            true => Err(broken(&self.path, format!("`{name}` has {size} bytes, too many"))),
+            false => Ok(&self.bytes.all()[range]),
+        }
     }
 }
 

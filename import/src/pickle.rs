@@ -6,12 +6,14 @@
 //!
 //! Source: Python's `pickletools`; PyTorch `torch/_utils.py` and `torch/serialization.py`.
 
+mod archive;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, ops::Range, rc::Rc};
 
+pub(crate) use archive::Archive;
 use reader::{Item, Reader};
 
 /// (Class of a storage in module `torch`, type of its values, bytes of a value.)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Layout, ModelFormat, PartSize,
+    Directory, Error, LanguageTokenizer, Layout, ModelFormat, PartSize, Tensors,
     built_in::{TINY_SPEECH, tiny_speech_directories},
     families::qwen3_tts::{self as names, gguf},
     foreign, kind, name_of,
@@ -21,8 +21,8 @@ use acestep_model::{
     speech::{
         mimi,
         qwen3_tts::{
-            Checkpoint, Config, Files, GenerationConfig, SpeakerEncoder, SpeakerEncoderConfig,
-            Talker, codec,
+            Checkpoint, Config, Files, GenerationConfig, ModelType, SpeakerEncoder,
+            SpeakerEncoderConfig, Talker, codec,
         },
     },
 };
@@ -70,7 +70,10 @@ impl Qwen3Tts {
     /// [`Self::open`] that also searches `places` for the codec of a GGUF file.
     fn open_among(path: &Path, places: &[PathBuf]) -> Result<Self, Error> {
         if let Some([model, codec]) = foreign::speech(path, places)? {
-            return Self::from_directories(name_of(model.root()), model, codec);
+            // By this name a voice that was kept with it finds it again.
+            let release = foreign::release_of_talker(model.root()).map(str::to_owned);
+            let name = release.unwrap_or_else(|| name_of(model.root()));
+            return Self::from_directories(name, model, codec);
         }
         let model = Directory::Disk(path.to_owned());
         let (own, beside) = (path.join(CODEC), path.with_file_name(PUBLISHED_CODEC));
@@ -105,7 +108,7 @@ impl Qwen3Tts {
             source,
         };
         let text = kind::config_of_type(&model, "qwen3_tts", "a Qwen3-TTS model")?;
-        let config =
+        let mut config =
             Config::from_json(&text).map_err(|source| bad(&model, "config.json", source))?;
         let file = "generation_config.json";
         let generation = GenerationConfig::from_json(&model.text(file)?)
@@ -125,15 +128,23 @@ impl Qwen3Tts {
             of(&codec, "codebook_size", decoder.codebook_size),
         )?;
 
-        let spelling = Spelling(model.format());
+        let (spelling, tensors) = (Spelling(model.format()), Tensors::open(&model)?);
+        // A fine-tuned model has the key of its base model, and not the network.
+        let is_base = config.tts_model_type == ModelType::Base;
+        let is_there = |encoder: &SpeakerEncoderConfig| {
+            let names = spelling.speaker_encoder(encoder);
+            is_base || tensors.names().any(|name| names.path_of(name).is_some())
+        };
+        config.speaker_encoder_config = config.speaker_encoder_config.filter(is_there);
         let mut networks = vec![spelling.talker(&config)];
         networks
             .extend(config.speaker_encoder_config.as_ref().map(|c| spelling.speaker_encoder(c)));
-        let model = WeightsDir::open(model, config, "speech model", &networks, &[])?;
+        let model = WeightsDir::of(model, config, tensors, "speech model", (&networks, &[]))?;
         let spelling = Spelling(codec.format());
         let networks = [spelling.decoder(&codec_config), spelling.encoder(&codec_config)];
         let unused = spelling.unused(&codec_config);
-        let codec = WeightsDir::open(codec, codec_config, "speech tokenizer", &networks, &unused)?;
+        let codec =
+            WeightsDir::open_for(codec, codec_config, "speech tokenizer", &networks, &unused)?;
         Ok(Self {
             name,
             model,

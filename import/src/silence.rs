@@ -1,30 +1,23 @@
 //! The latent of silence, `silence_latent.pt`: `[1, C, T]` in the file, `[1, T, C]` here.
 //!
-//! `torch.save` writes a zip archive with uncompressed entries. `*/data.pkl` describes the tensor;
-//! `*/data/0` has its values in f32 or a half type, which f32 represents exactly. A view or slice
-//! of a larger storage is read as torch reads it.
+//! The values in the file are f32 or a half type, which f32 represents exactly. A view or slice of a
+//! larger storage is read as torch reads it.
 //!
-//! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
+//! Source: upstream loads the tensor and swaps its last two axes.
 
-use std::{
-    io::{Cursor, Read},
-    path::Path,
-};
+use std::path::Path;
 
 use burn::tensor::TensorData;
-use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 use crate::{
     Directory, Error, Tensors,
     convert::{FileType, convert},
-    pickle::{self, Described},
+    pickle::{self, Archive, Described},
     pointer,
 };
 
 pub(crate) const PT: &str = "silence_latent.pt";
 const SAFETENSORS: &str = "silence_latent.safetensors";
-/// 600 s at 25 Hz take 3.8 MB; no latent of silence is longer than this.
-const LIMIT: u64 = 1 << 28;
 /// First bytes of a file that torch wrote before 1.6, or without its zip format.
 const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
@@ -111,36 +104,30 @@ fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f
 fn values_of_pt(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {
     let bytes = directory.open(PT)?;
     pointer::refuse(&directory.path(PT), bytes.all())?;
-    values_of_zip(bytes.all(), channels)
+    values_of_archive(bytes.all(), channels)
         .map_err(|reason| Error::BadSilence { path: directory.path(PT), reason })
 }
 
-fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
+fn values_of_archive(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
     if bytes.starts_with(LEGACY) {
         return Err("it is in the format of torch before 1.6, not a zip archive".into());
     }
-    let mut zip = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|error| format!("it is not a zip archive as torch.save writes it ({error})"))?;
-    if let Some(order) = entry(&mut zip, "/byteorder")?
-        && order.trim_ascii() != b"little"
-    {
-        let order = String::from_utf8_lossy(&order).into_owned();
-        return Err(format!("its byte order is `{order}`, not `little`"));
-    }
-    let pickle = entry(&mut zip, "/data.pkl")?.ok_or("it has no entry `*/data.pkl`")?;
-    let tensor = pickle::tensor(&pickle).map_err(|byte| {
+    let archive = Archive::open(bytes, 0..bytes.len())?;
+    let tensor = pickle::tensor(archive.pickle()?).map_err(|byte| {
         format!("its data.pkl is not that of one plain tensor (from byte {byte} on)")
     })?;
     let file_type = check(&tensor, channels)?;
 
-    let name = format!("/data/{}", tensor.key);
-    let data = entry(&mut zip, &name)?.ok_or_else(|| format!("it has no entry `*{name}`"))?;
-    if data.len() / file_type.size() != tensor.stored || data.len() % file_type.size() != 0 {
+    let place = archive.storage(&tensor);
+    let data = &bytes[place.ok_or_else(|| format!("it has no entry `data/{}`", tensor.key))?];
+    if data.len() / file_type.size() != tensor.stored
+        || !data.len().is_multiple_of(file_type.size())
+    {
         let (size, stored, storage) = (data.len(), tensor.stored, tensor.storage);
         return Err(format!("it has {size} bytes for the {stored} values of a {storage}"));
     }
     let mut values = vec![0.0; tensor.stored];
-    convert(&data, file_type, &mut values);
+    convert(data, file_type, &mut values);
     let Described { sizes, strides, offset, stored, .. } = &tensor;
     let places = tensor.places().ok_or_else(|| {
         format!(
@@ -162,25 +149,6 @@ fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
         [1, c, _] if c == channels => Ok(file_type),
         _ => Err(format!("it is {:?} instead of [1, {channels}, T]", tensor.sizes)),
     }
-}
-
-/// Returns the content of the stored entry whose name ends in `suffix`, if there is one.
-fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, suffix: &str) -> Result<Option<Vec<u8>>, String> {
-    let found = zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
-    let Some(name) = found else { return Ok(None) };
-    let describe = |error: ZipError| format!("entry `{name}`: {error}");
-    let index = zip.index_for_name(&name).ok_or_else(|| format!("no entry `{name}`"))?;
-    let method = zip.by_index_raw(index).map_err(describe)?.compression();
-    if method != CompressionMethod::Stored {
-        return Err(format!("entry `{name}` is compressed, torch.save stores plainly"));
-    }
-    let file = zip.by_index(index).map_err(describe)?;
-    let mut content = Vec::new();
-    // Limit the read: the size in the archive cannot be trusted.
-    file.take(LIMIT)
-        .read_to_end(&mut content)
-        .map_err(|error| format!("entry `{name}`: {error}"))?;
-    Ok(Some(content))
 }
 
 #[cfg(test)]

@@ -3,10 +3,7 @@
 //! Opening parses the configuration and the header, and checks everything that does not need the
 //! weights. Each network is read on request.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use acestep_model::{Backend, ConfigError, Place, acestep, oobleck};
 use burn::{
@@ -15,29 +12,19 @@ use burn::{
 };
 
 use crate::{
-    Adapter, Adapters, Directory, Error, Network, Origin, PartSize,
-    adapter::Shared,
-    apply,
+    Adapter, Adapters, Directory, Error, Network, apply,
     families::acestep::{Kind, OF_DIT_FILE, OF_VAE_FILE, tensor_names},
     kind, silence,
     weights::WeightsDir,
 };
 
-/// A directory, its parsed configuration and its mapped weights.
-#[derive(Debug)]
-pub struct NetworkDir<C> {
-    weights: WeightsDir<C>,
-    /// Changes of the diffusion transformer's weights.
-    adapters: Option<Shared>,
-}
-
 /// The directory of a diffusion model: conditioner, audio codes, transformer, silence.
-pub type DitDir = NetworkDir<acestep::Config>;
+pub type DitDir = WeightsDir<acestep::Config>;
 
 /// The directory of the autoencoder.
-pub type VaeDir = NetworkDir<oobleck::Config>;
+pub type VaeDir = WeightsDir<oobleck::Config>;
 
-impl<C> NetworkDir<C> {
+impl<C> WeightsDir<C> {
     /// Opens a directory of `kind` (with its name for messages), which must have exactly the
     /// tensors of `networks`.
     pub(crate) fn open_as(
@@ -61,50 +48,7 @@ impl<C> NetworkDir<C> {
             .map_err(|source| Error::BadConfig { path: directory.path("config.json"), source })?;
         let names: Vec<_> = networks.iter().map(|&network| tensor_names(network)).collect();
         let unused: Vec<_> = spare(&config).map(str::to_owned).into_iter().collect();
-        let weights = WeightsDir::open(directory, config, what, &names, &unused)?;
-        Ok(Self { weights, adapters: None })
-    }
-
-    /// Returns the parsed `config.json`.
-    pub fn config(&self) -> &C {
-        self.weights.config()
-    }
-
-    /// Returns the directory.
-    pub fn directory(&self) -> &Directory {
-        self.weights.directory()
-    }
-
-    /// Returns its files of weights.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.weights.files()
-    }
-
-    /// Returns the format of its files and the types of its weights.
-    pub fn origin(&self) -> Origin {
-        self.weights.origin()
-    }
-
-    /// Checks that its files have not changed since they were opened: networks use them in place.
-    ///
-    /// # Errors
-    /// [`Error::Changed`], [`Error::Io`].
-    pub fn unchanged(&self) -> Result<(), Error> {
-        self.weights.unchanged()
-    }
-
-    /// True if its files of weights are still at their paths: no other one has replaced them.
-    pub fn is_current(&self) -> bool {
-        self.weights.is_current()
-    }
-
-    /// Returns the number of parameters and file bytes of `network`, which must belong to this
-    /// directory.
-    ///
-    /// # Errors
-    /// None after a successful opening, which checks the same.
-    pub fn size(&self, network: Network) -> Result<PartSize, Error> {
-        self.weights.size(&tensor_names(network))
+        Self::open_for(directory, config, what, &names, &unused)
     }
 
     /// Returns an error if the directory does not have `network`: a pipeline of diffusers may have no
@@ -119,7 +63,8 @@ impl<C> NetworkDir<C> {
         }
     }
 
-    pub(crate) fn load<B: Backend, M: Module<B>>(
+    /// Fills `module` with the tensors of `network`, if the directory has it.
+    pub(crate) fn load_network<B: Backend, M: Module<B>>(
         &self,
         module: M,
         network: Network,
@@ -127,27 +72,7 @@ impl<C> NetworkDir<C> {
     ) -> Result<M, Error> {
         self.require(network)?;
         let adapters = self.adapters.as_ref().filter(|_| network == Network::Dit);
-        self.weights.load(module, &tensor_names(network), place, adapters)
-    }
-
-    /// See [`DitDir::quantize`].
-    pub(crate) fn write_quantized<B: Backend, M: Module<B>>(
-        &self,
-        module: &M,
-        network: Network,
-        device: &B::Device,
-        advanced: &dyn Fn(usize, usize) -> bool,
-    ) -> Result<PathBuf, Error> {
-        let names = tensor_names(network);
-        self.weights.write_quantized(module, &names, device, advanced)
-    }
-
-    pub(crate) fn compare<B: Backend, M: Module<B>>(
-        &self,
-        module: &M,
-        network: Network,
-    ) -> Result<(), Error> {
-        self.weights.compare(module, &tensor_names(network))
+        self.load(module, &tensor_names(network), place, adapters)
     }
 }
 
@@ -179,7 +104,7 @@ impl DitDir {
         place: &Place<B>,
     ) -> Result<acestep::Conditioner<B>, Error> {
         let module = acestep::Conditioner::init(self.config(), &place.device);
-        self.load(module, Network::Conditioner, place)
+        self.load_network(module, Network::Conditioner, place)
     }
 
     /// Reads the codec between latents and audio codes.
@@ -191,7 +116,7 @@ impl DitDir {
         place: &Place<B>,
     ) -> Result<acestep::AudioCodec<B>, Error> {
         let module = acestep::AudioCodec::init(self.config(), &place.device);
-        self.load(module, Network::AudioCodec, place)
+        self.load_network(module, Network::AudioCodec, place)
     }
 
     /// Reads the diffusion transformer.
@@ -199,7 +124,8 @@ impl DitDir {
     /// # Errors
     /// As [`Self::conditioner`].
     pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
-        self.load(acestep::Dit::init(self.config(), &place.device), Network::Dit, place)
+        let module = acestep::Dit::init(self.config(), &place.device);
+        self.load_network(module, Network::Dit, place)
     }
 
     /// Writes the matrices of the diffusion transformer in int8 beside its weights, for networks of the
@@ -214,7 +140,7 @@ impl DitDir {
         advanced: &dyn Fn(usize, usize) -> bool,
     ) -> Result<PathBuf, Error> {
         let module = acestep::Dit::<B>::init(self.config(), device);
-        self.write_quantized(&module, Network::Dit, device, advanced)
+        self.write_quantized(&module, &tensor_names(Network::Dit), device, advanced)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
@@ -227,7 +153,7 @@ impl DitDir {
         adapters: Vec<(Adapter, f64)>,
         model: &str,
     ) -> Result<(), Error> {
-        let parameters = apply::shapes(self.weights.tensors(), &tensor_names(Network::Dit))?;
+        let parameters = apply::shapes(self.tensors(), &tensor_names(Network::Dit))?;
         let fitted = Adapters::fit(adapters, model, parameters)?;
         self.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
         Ok(())
@@ -236,7 +162,7 @@ impl DitDir {
     /// Reads the weights that adapters change, as a network of type `dtype` would.
     pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
         let Some(adapters) = &self.adapters else { return Ok(()) };
-        apply::measure(self.weights.tensors(), &tensor_names(Network::Dit), dtype, adapters)
+        apply::measure(self.tensors(), &tensor_names(Network::Dit), dtype, adapters)
     }
 
     /// Returns the adapters of the diffusion transformer.
@@ -257,19 +183,22 @@ impl DitDir {
         if networks.iter().any(|network| OF_DIT_FILE.contains(network)) {
             silence::read(self.directory(), config.audio_acoustic_hidden_dim)?;
         }
-        networks.iter().try_for_each(|&network| match network {
-            Network::AudioCodec if self.require(network).is_err() => Ok(()),
-            Network::Conditioner => {
-                self.compare::<B, _>(&acestep::Conditioner::init(config, device), network)
+        networks.iter().try_for_each(|&network| {
+            let names = tensor_names(network);
+            match network {
+                Network::AudioCodec if self.require(network).is_err() => Ok(()),
+                Network::Conditioner => {
+                    self.compare::<B, _>(&acestep::Conditioner::init(config, device), &names)
+                }
+                Network::AudioCodec => {
+                    self.compare::<B, _>(&acestep::AudioCodec::init(config, device), &names)
+                }
+                Network::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), &names),
+                Network::TextEncoder
+                | Network::VaeDecoder
+                | Network::VaeEncoder
+                | Network::LanguageModel => Ok(()),
             }
-            Network::AudioCodec => {
-                self.compare::<B, _>(&acestep::AudioCodec::init(config, device), network)
-            }
-            Network::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), network),
-            Network::TextEncoder
-            | Network::VaeDecoder
-            | Network::VaeEncoder
-            | Network::LanguageModel => Ok(()),
         })
     }
 
@@ -304,7 +233,7 @@ impl VaeDir {
     /// If a tensor is missing, unused or of another shape.
     pub fn decoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
         let module = oobleck::Decoder::init(self.config(), &place.device);
-        self.load(module, Network::VaeDecoder, place)
+        self.load_network(module, Network::VaeDecoder, place)
     }
 
     /// Reads the encoder from audio to latents.
@@ -313,7 +242,7 @@ impl VaeDir {
     /// As [`Self::decoder`].
     pub fn encoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
         let module = oobleck::Encoder::init(self.config(), &place.device);
-        self.load(module, Network::VaeEncoder, place)
+        self.load_network(module, Network::VaeEncoder, place)
     }
 
     /// Compares the headers with the networks, as [`DitDir::check`].
@@ -321,18 +250,22 @@ impl VaeDir {
     /// # Errors
     /// Names the tensors.
     pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
-        networks.iter().try_for_each(|&network| match network {
-            Network::VaeDecoder => {
-                self.compare::<B, _>(&oobleck::Decoder::init(self.config(), device), network)
+        let config = self.config();
+        networks.iter().try_for_each(|&network| {
+            let names = tensor_names(network);
+            match network {
+                Network::VaeDecoder => {
+                    self.compare::<B, _>(&oobleck::Decoder::init(config, device), &names)
+                }
+                Network::VaeEncoder => {
+                    self.compare::<B, _>(&oobleck::Encoder::init(config, device), &names)
+                }
+                Network::TextEncoder
+                | Network::Conditioner
+                | Network::AudioCodec
+                | Network::Dit
+                | Network::LanguageModel => Ok(()),
             }
-            Network::VaeEncoder => {
-                self.compare::<B, _>(&oobleck::Encoder::init(self.config(), device), network)
-            }
-            Network::TextEncoder
-            | Network::Conditioner
-            | Network::AudioCodec
-            | Network::Dit
-            | Network::LanguageModel => Ok(()),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Shared helpers of the unit tests: small files, a small module, a copy of the tiny checkpoint.
 
+pub(crate) mod gguf;
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -5,13 +5,15 @@ use std::sync::OnceLock;
 use acestep_model::{Backend, Place, qwen3};
 
 use crate::{
-    Directory, Error, Network, TextTokenizer, families::acestep::Kind, single::NetworkDir,
+    Directory, Error, Network, TextTokenizer,
+    families::acestep::{Kind, tensor_names},
+    weights::WeightsDir,
 };
 
 /// The directory of the text encoder, with its tokenizer.
 #[derive(Debug)]
 pub struct TextEncoderDir {
-    weights: NetworkDir<qwen3::Config>,
+    weights: WeightsDir<qwen3::Config>,
     tokenizer: OnceLock<TextTokenizer>,
 }
 
@@ -23,12 +25,12 @@ impl TextEncoderDir {
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::TextEncoder, "text encoder");
         let networks = [Network::TextEncoder];
-        let weights = NetworkDir::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
+        let weights = WeightsDir::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
         Ok(Self { weights, tokenizer: OnceLock::new() })
     }
 
     /// Returns configuration, files and sizes.
-    pub fn weights(&self) -> &NetworkDir<qwen3::Config> {
+    pub fn weights(&self) -> &WeightsDir<qwen3::Config> {
         &self.weights
     }
 
@@ -38,7 +40,7 @@ impl TextEncoderDir {
     /// If a tensor is missing, unexpected or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
         let module = qwen3::Model::init(self.weights.config(), &place.device);
-        self.weights.load(module, Network::TextEncoder, place)
+        self.weights.load_network(module, Network::TextEncoder, place)
     }
 
     /// Like [`crate::DitDir::check`]. The tokenizer is not read.
@@ -50,7 +52,7 @@ impl TextEncoderDir {
             return Ok(());
         }
         let module = qwen3::Model::init(self.weights.config(), device);
-        self.weights.compare::<B, _>(&module, Network::TextEncoder)
+        self.weights.compare::<B, _>(&module, &tensor_names(Network::TextEncoder))
     }
 
     /// Returns the ids of `text`, truncated to `max_tokens` with the appended special token last.

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use tokenizers::{
-    Model as _, SplitDelimiterBehavior, Tokenizer,
+    DecoderWrapper, Model as _, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+    SplitDelimiterBehavior, Tokenizer, TokenizerImpl,
+    models::bpe::BPE,
     pre_tokenizers::{
         byte_level::ByteLevel,
         sequence::Sequence,
@@ -139,7 +141,7 @@ impl Owner {
 pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Tokenizer), Error> {
     let (file, inner) = if directory.has("tokenizer.json") {
         let file = "tokenizer.json";
-        (file, Tokenizer::from_bytes(directory.text(file)?).map_err(|error| error.to_string()))
+        (file, parse(&directory.text(file)?))
     } else if directory.has("vocab.json") && directory.has("merges.txt") {
         ("vocab.json", Ok(assemble::tokenizer(directory, owner)?))
     } else if let Directory::Foreign(foreign) = directory {
@@ -162,6 +164,22 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
         inner.with_pre_tokenizer(Some(Sequence::new(vec![split.into(), bytes.into()])));
     }
     Ok((path, inner))
+}
+
+/// A tokenizer whose model is a BPE.
+type Bpe = TokenizerImpl<
+    BPE,
+    NormalizerWrapper,
+    PreTokenizerWrapper,
+    PostProcessorWrapper,
+    DecoderWrapper,
+>;
+
+/// Reads a `tokenizer.json`. The type that takes every model copies the vocabulary twice: Qwen's takes 0.2 s in
+/// place of 0.13.
+fn parse(text: &str) -> Result<Tokenizer, String> {
+    let other = |_| Tokenizer::from_bytes(text);
+    serde_json::from_str::<Bpe>(text).map(Tokenizer::from).or_else(other).map_err(|e| e.to_string())
 }
 
 /// Returns the number of ids of `tokenizer`: the largest id plus one.

@@ -70,10 +70,12 @@ pub(crate) use files_of_speech;
 
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]
-pub(crate) struct WeightsDir<C> {
+pub struct WeightsDir<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
+    /// Changes of weights, for the network that they belong to.
+    pub(crate) adapters: Option<Shared>,
     /// Files of quantised matrices that networks use.
     quantized: Mutex<Vec<Arc<Quantized>>>,
 }
@@ -84,7 +86,7 @@ impl<C> WeightsDir<C> {
     ///
     /// # Errors
     /// If a file is missing or cut, or has tensors that no network uses.
-    pub(crate) fn open(
+    pub(crate) fn open_for(
         directory: Directory,
         config: C,
         what: &'static str,
@@ -95,10 +97,10 @@ impl<C> WeightsDir<C> {
         Self::of(directory, config, tensors, what, (networks, unused))
     }
 
-    /// [`Self::open`] with tensors that were read already.
+    /// [`Self::open_for`] with tensors that were read already.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// As [`Self::open_for`].
     pub(crate) fn of(
         directory: Directory,
         config: C,
@@ -115,16 +117,16 @@ impl<C> WeightsDir<C> {
             return Err(unused_tensors(&tensors, what, unknown));
         }
         networks.iter().try_for_each(|names| apply::sources(&tensors, names).map(drop))?;
-        Ok(Self { directory, config, tensors, quantized: Mutex::default() })
+        Ok(Self { directory, config, tensors, adapters: None, quantized: Mutex::default() })
     }
 
     /// Returns the parsed `config.json`.
-    pub(crate) fn config(&self) -> &C {
+    pub fn config(&self) -> &C {
         &self.config
     }
 
     /// Returns the directory.
-    pub(crate) fn directory(&self) -> &Directory {
+    pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
@@ -134,24 +136,27 @@ impl<C> WeightsDir<C> {
     }
 
     /// Returns its files of weights.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.tensors.files()
     }
 
     /// Returns the format of its files and the types of its weights.
-    pub(crate) fn origin(&self) -> Origin {
+    pub fn origin(&self) -> Origin {
         Origin::of(&self.directory, &self.tensors)
     }
 
     /// Checks that its files have not changed since they were opened: networks use them in place.
-    pub(crate) fn unchanged(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Io`].
+    pub fn unchanged(&self) -> Result<(), Error> {
         let quantized = self.quantized.lock().unwrap_or_else(PoisonError::into_inner);
         quantized.iter().try_for_each(|quantized| quantized.unchanged())?;
         self.tensors.unchanged()
     }
 
-    /// True if its files are still at their paths: no other one has replaced them.
-    pub(crate) fn is_current(&self) -> bool {
+    /// True if its files of weights are still at their paths: no other one has replaced them.
+    pub fn is_current(&self) -> bool {
         self.tensors.is_current()
     }
 

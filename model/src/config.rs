@@ -1,6 +1,9 @@
 //! Strict parsing that all `config.json` files share.
 
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize as _, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 
 /// Reasons why a `config.json` cannot be used.
@@ -75,6 +78,21 @@ pub(crate) fn require(
 /// The activation of a transformer whose file names none.
 pub(crate) fn silu() -> String {
     "silu".into()
+}
+
+/// Reads the base of the rotary angles. transformers 5 has an object in its place, `rope_parameters`.
+pub(crate) fn rope_theta<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value = Value::deserialize(from)?;
+    let theta = match &value {
+        Value::Object(own) => {
+            let is_plain = |(key, value): (&String, &Value)| {
+                key == "rope_theta" || (key == "rope_type" && value == "default")
+            };
+            own.iter().all(is_plain).then(|| &value["rope_theta"]).and_then(Value::as_f64)
+        }
+        other => other.as_f64(),
+    };
+    theta.ok_or_else(|| D::Error::custom(format!("rotary positions of another kind: {value}")))
 }
 
 /// Returns an error for options of a transformer's layers that are not implemented.

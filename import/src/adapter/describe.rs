@@ -78,7 +78,7 @@ fn effect(change: f64) -> String {
 }
 
 impl Adapters {
-    /// Returns what each did to the network after that was loaded, and notices about problems.
+    /// Returns the effect of each adapter on the loaded network, and notices about problems.
     pub fn outcome(&self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut notices) = (Vec::new(), Vec::new());
         for fitted in self.list() {

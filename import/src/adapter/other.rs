@@ -11,6 +11,7 @@ use crate::{
     error::NameList,
     families::acestep::{Kind, declared},
     foreign, kind,
+    listing::read_text,
 };
 
 /// A kind of file that is not an adapter, and the remedy.
@@ -219,7 +220,7 @@ pub(super) fn by_directory(path: &Path) -> Option<Other> {
         let remedy = "pass one of the models in it as `model`, or the directory as `models_dir`";
         return Some(Other::new("a directory of models", remedy));
     }
-    let config = std::fs::read_to_string(path.join("config.json")).ok()?;
+    let config = read_text(&path.join("config.json")).ok()?;
     let config = serde_json::from_str(config.trim_start_matches('\u{feff}')).ok()?;
     let kind = declared(&config).ok()?;
     Some(match kind {

@@ -1,6 +1,6 @@
 //! The files of the demo model: a gzipped tar of its directories.
 //!
-//! Packed it is 4.4 MB smaller, in the program and in the repository. It is unpacked once per process.
+//! Packing saves 4.4 MB in the program and in the repository. The files are unpacked once per process.
 
 use std::{collections::BTreeMap, io::Read as _, sync::LazyLock};
 

@@ -180,6 +180,9 @@ fn the_codec_is_searched_by_path_and_by_the_last_part_of_its_name() {
     let model = copy.open().expect("the default codec");
     let [notice] = &model.notices()[..] else { panic!("one notice") };
     assert_contains(notice, "dia2_assets.json` is not used");
+    fs::write(copy.model().join(ASSETS), r#"{"mimi": "", "tokenizer": ""}"#).expect("a file");
+    assert_eq!(copy.open().expect("empty names count as absent").notices(), [""; 0]);
+    fs::write(copy.model().join(ASSETS), "{").expect("a file");
     // A copy under another name has the tokenizer that it names.
     let renamed = copy.0.path().join("mine");
     fs::rename(copy.model(), &renamed).expect("another name");

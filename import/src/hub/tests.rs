@@ -6,6 +6,7 @@ use super::{pins::PinnedFile, *};
 use crate::{
     Layout,
     acestep::{COMPANIONS, MODELS},
+    testing::gguf,
 };
 
 const REPO: &str = "ACE-Step/Ace-Step1.5";
@@ -244,16 +245,8 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
     };
     let cut = r#"{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}"#;
-    let gguf = |tensors: u64, rest: &[u8]| {
-        let counts = [tensors, 0].map(u64::to_le_bytes).concat();
-        [&b"GGUF"[..], &3_u32.to_le_bytes(), &counts, rest].concat()
-    };
-    // One tensor `a` of 8 bytes from byte 64, if `kind` is 24.
-    let tensor = |kind: u8, data: usize| {
-        let size = [1, 0, 0, 0, 8];
-        let start = [&1_u64.to_le_bytes()[..], b"a", &size, &[0; 7], &[kind], &[0; 11]].concat();
-        gguf(1, &[start, vec![0; 7 + data]].concat())
-    };
+    // One tensor of 8 bytes, if `kind` is 24.
+    let tensor = |kind, data| gguf::file(&[], &[gguf::tensor("a", &[8], kind, 0)], data);
     let archive = |copies: usize| {
         let mut archive = tar::Builder::new(Vec::new());
         for _ in 0..copies {
@@ -270,7 +263,7 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
         ("b.safetensors", safetensors(cut, &[0; 4]), false),
         ("c.json", b"{}".to_vec(), true),
         ("d.json", b"{".to_vec(), false),
-        ("e.gguf", gguf(0, &[]), true),
+        ("e.gguf", gguf::file(&[], &[], 0), true),
         ("f.gguf", tensor(24, 8), true),
         ("g.gguf", tensor(24, 4), false),
         ("h.gguf", tensor(99, 8), true),

@@ -157,16 +157,12 @@ fn of_kind(place: &Path, ending: &str, wanted: Kind) -> impl Iterator<Item = Pat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::gguf::{file, value_text};
 
-    /// A GGUF file of version 3 with two values and no tensors.
+    /// A GGUF file with two values and no tensors.
     fn gguf_file(architecture: &str, name: &str) -> Vec<u8> {
-        let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
-        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
-        bytes.extend([0_u64, 2].map(u64::to_le_bytes).concat());
-        for (key, value) in [("general.architecture", architecture), ("general.name", name)] {
-            bytes.extend([text(key), 8_u32.to_le_bytes().into(), text(value)].concat());
-        }
-        bytes
+        let values = [("general.architecture", architecture), ("general.name", name)];
+        file(&values.map(|(key, value)| value_text(key, value)), &[], 0)
     }
 
     fn directory(files: &[(&str, &str, &str)]) -> tempfile::TempDir {

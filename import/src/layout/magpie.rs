@@ -112,7 +112,7 @@ impl Layout {
         self.dirs().iter().cloned().chain(pulled).collect()
     }
 
-    /// Returns what `release`, which is here, lacks: the model's file in its directory, or the codec.
+    /// Returns the part that the installed `release` lacks: the model's file in its directory, or the codec.
     pub(super) fn lacked_by_magpie(&self, release: &Release) -> Vec<String> {
         let Some(place) = self.place(release) else { return vec![release.name.to_owned()] };
         let file = match model(&place) {

@@ -40,7 +40,7 @@ fn voices_have_the_names_of_the_archive_in_the_order_of_their_indices() {
     let files: [(&str, &[u8]); 2] = [("./model_config.yaml", YAML), ("0f_speakers.json", NAMES)];
     for bytes in [tar_of(&files), gzip(&tar_of(&files))] {
         let archive = opened(&bytes).expect("an archive");
-        let speakers = archive.speakers().expect("names");
+        let speakers = archive.texts().expect("texts").speakers().expect("names");
         assert_eq!(speakers, [("Aria".to_owned(), 0), ("John".to_owned(), 1)]);
         assert_eq!(archive.artefact("nemo:0f_speakers.json").expect("a file"), NAMES);
         let error = archive.artefact("nemo:other").expect_err("no such file").to_string();
@@ -99,7 +99,8 @@ fn the_last_of_two_members_of_one_name_counts() {
         ("./model_config.yaml", YAML),
     ];
     let archive = opened(&tar_of(&files)).expect("an archive");
-    assert_eq!(archive.speakers().expect("names"), [("Leo".to_owned(), 0)]);
+    let speakers = archive.texts().expect("texts").speakers().expect("names");
+    assert_eq!(speakers, [("Leo".to_owned(), 0)]);
     assert_eq!(archive.artefact("0f_speakers.json").expect("a file"), br#"{"Leo": 0}"#);
 }
 
@@ -133,7 +134,8 @@ fn names_of_voices_that_share_an_index_are_refused() {
         (br#"{"a": -1}"#, "no list of voices"),
     ] {
         let bytes = tar_of(&[("model_config.yaml", YAML), ("0f_speakers.json", names)]);
-        let error = opened(&bytes).and_then(|archive| archive.speakers()).expect_err(says);
+        let texts = opened(&bytes).and_then(|archive| archive.texts()).expect(says);
+        let error = texts.speakers().expect_err(says);
         assert!(error.to_string().contains(says), "{error}");
     }
 }

@@ -6,6 +6,8 @@ use super::{Described, PROTOCOL, STORAGES};
 
 /// Items of the longest tuple that `torch.save` writes.
 const LONGEST_TUPLE: usize = 16;
+/// More characters than the name of a storage has, a number: each of its tensors has a copy.
+const LONGEST_KEY: usize = 32;
 /// Tuples in each other: arguments, in them a storage and its number.
 const DEPTH: usize = 3;
 
@@ -249,7 +251,7 @@ impl<'a> Reader<'a> {
                     Item::Text(key),
                     Item::Text(_),
                     Item::Int(count),
-                ] if &**kind == "storage" => {
+                ] if &**kind == "storage" && key.len() <= LONGEST_KEY => {
                     let count = usize::try_from(*count).map_err(|_| "a negative size")?;
                     Some(Item::Storage(*class, Rc::clone(key), count))
                 }

@@ -41,6 +41,14 @@ fn a_pickle_of_something_else_or_cut_anywhere_is_refused() {
 }
 
 #[test]
+fn a_long_name_of_a_storage_is_refused() {
+    let short = b"X\x01\x00\x00\x000q\x03";
+    let at = SLICE.windows(short.len()).position(|part| part == short).expect("a name");
+    let long = [&b"X\x21\x00\x00\x00"[..], &[b'0'; 33], b"q\x03"].concat();
+    assert!(tensor(&[&SLICE[..at], &long[..], &SLICE[at + short.len()..]].concat()).is_err());
+}
+
+#[test]
 fn a_tensor_that_reaches_out_of_its_storage_has_no_places() {
     let described =
         |offset, sizes: [usize; 3], strides: [usize; 3]| six(offset, &sizes, &strides).places();

@@ -1,7 +1,7 @@
-use std::io::Write;
+use std::io::{Cursor, Write};
 
 use safetensors::Dtype::F32;
-use zip::{ZipWriter, write::SimpleFileOptions};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::*;
 use crate::testing::{directory, file, stored};
@@ -84,13 +84,13 @@ fn each_way_to_be_no_latent_of_silence_is_told() {
     let six = |pickle: Vec<u8>| archive(&[("x/data.pkl", &pickle), ("x/data/0", &le(&[1.0; 6]))]);
     let float = |place, sizes, strides| six(pickle("FloatStorage", place, sizes, strides));
     for (bytes, says) in [
-        (b"not a zip".to_vec(), "it is not a zip archive as torch.save writes it"),
+        (b"not a zip".to_vec(), "it is no zip archive"),
         (
             [LEGACY, b"\x80\x02M\xe9\x03."].concat(),
             "it is in the format of torch before 1.6, not a zip archive",
         ),
-        (archive(&[("x/data/0", &good)]), "it has no entry `*/data.pkl`"),
-        (archive(&[("x/data.pkl", &plain)]), "it has no entry `*/data/0`"),
+        (archive(&[("x/data/0", &good)]), "it has 0 descriptions `data.pkl` instead of one"),
+        (archive(&[("x/data.pkl", &plain)]), "it has no entry `data/0`"),
         (
             archive(&[("x/data.pkl", &plain), ("x/data/0", &[0; 12])]),
             "it has 12 bytes for the 2 values of a FloatStorage",
@@ -98,7 +98,7 @@ fn each_way_to_be_no_latent_of_silence_is_told() {
         (pt(&[]), "it is empty"),
         (
             archive(&[("x/data.pkl", &plain), ("x/data/0", &good), ("x/byteorder", b"big")]),
-            "its byte order is `big`, not `little`",
+            "its values are not little-endian",
         ),
         (pt(&[1.0, f32::NAN]), "it has values that are not finite"),
         (

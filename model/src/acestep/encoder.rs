@@ -56,7 +56,7 @@ impl EncoderShape {
         let mut mask = Mask { visibility: Visibility::Full, keys };
         layers.iter().zip(&self.visibility).fold(x, |x, (layer, &visibility)| {
             mask.visibility = visibility;
-            layer.forward(x, &Context::new(Some(&rope), &mask), None)
+            layer.forward(x, &Context { rope: Some(&rope), mask: &mask }, None)
         })
     }
 }

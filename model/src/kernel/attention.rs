@@ -241,11 +241,7 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
-    use crate::testing::random;
-
-    fn values(x: Tensor<Flex, 4>) -> Vec<f32> {
-        x.into_data().to_vec().expect("f32")
-    }
+    use crate::testing::{random, values};
 
     /// Each rule as a condition on the positions of a query and a key.
     fn is_seen(rule: Visibility, query: usize, key: usize) -> bool {

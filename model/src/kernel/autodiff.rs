@@ -49,8 +49,8 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
     kernel! { swiglu = transformer::swiglu::<B, C> }
     kernel! { attention = transformer::attention::<B, C> }
     kernel! { snake = sound::snake::<B, C> }
-    kernel! { conv1d = sound::conv1d::<B, C> }
-    kernel! { conv_transpose1d = sound::conv_transpose1d::<B, C> }
+    kernel! { conv1d = sound::convolve::<B, C, false> }
+    kernel! { conv_transpose1d = sound::convolve::<B, C, true> }
 }
 
 /// A tensor whose operations are recorded.

@@ -7,9 +7,9 @@ use burn::tensor::{DType, Int, Tensor};
 
 use super::{Backend, assert_same_dtype, primitive};
 
-/// Draws an id for each row: divides by the temperature, keeps an id if fewer than `top_k` ids have larger logits (0
-/// keeps all), and returns the first id with the largest `p / q`, where `p` is the softmax and `q` the exponential
-/// number of the id.
+/// Draws an id for each row: divides by the temperature, and keeps an id if fewer than `top_k` ids have larger logits (0
+/// keeps all). Returns the first id with the largest `p / q`: `p` is the softmax, and `q` the exponential number of the
+/// id.
 ///
 /// The sum of the softmax divides all alike, so it is left out. `top_k` of 1 with equal `q` gives the first of the
 /// likeliest ids.

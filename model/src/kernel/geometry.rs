@@ -24,6 +24,17 @@ impl Default for ConvGeometry {
 }
 
 impl ConvGeometry {
+    /// Returns the geometry of a causal convolution of `taps` taps: zeros on the left.
+    pub(crate) fn causal(taps: usize, dilation: usize) -> Self {
+        Self { padding: [dilation * (taps - 1), 0], dilation, ..Self::default() }
+    }
+
+    /// Returns the geometry of a causal transposed convolution of `taps` taps, at least `stride`: the
+    /// last samples are removed, so that the output has `stride` samples for each input.
+    pub(crate) fn causal_transposed(taps: usize, stride: usize) -> Self {
+        Self { stride, padding: [0, taps - stride], ..Self::default() }
+    }
+
     /// Returns the number of samples from the first tap to the last.
     pub(crate) fn reach(self, taps: usize) -> usize {
         self.dilation * (taps - 1) + 1

@@ -5,7 +5,7 @@
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::{CrossShape, LayerShape, LayerSpec, LayerWeights, Linear, Past, RmsNorm, Rope};
+use super::{LayerShape, LayerSpec, LayerWeights, Linear, Past, RmsNorm, Rope};
 use crate::{
     Backend,
     kernel::{self, Mask, Visibility, Weight},
@@ -26,9 +26,6 @@ pub struct Attention<B: Backend> {
     heads: usize,
     kv_heads: usize,
     head_dim: usize,
-    /// Factor of the queries, beside the one in [`kernel::attention`].
-    #[module(skip)]
-    query_scale: Option<f64>,
 }
 
 /// Keys and values of a sequence, ready for attention: `[B, kv_heads, L, D]` each.
@@ -39,28 +36,20 @@ pub struct KeysValues<B: Backend> {
 }
 
 impl<B: Backend> Attention<B> {
-    /// Creates the self attention of a layer.
+    /// Creates the attention of a layer.
     pub fn init(spec: &LayerSpec, device: &B::Device) -> Self {
-        let LayerShape { hidden, heads, kv_heads, head_dim, .. } = spec.shape;
-        Self::init_cross(spec, &CrossShape { source: hidden, heads, kv_heads, head_dim }, device)
-    }
-
-    /// Creates the cross attention of a layer.
-    pub(super) fn init_cross(spec: &LayerSpec, cross: &CrossShape, device: &B::Device) -> Self {
-        let LayerShape { hidden, epsilon, .. } = spec.shape;
-        let &CrossShape { source, heads, kv_heads, head_dim } = cross;
+        let LayerShape { hidden, heads, kv_heads, head_dim, epsilon, .. } = spec.shape;
         let norm = || spec.head_norms.then(|| RmsNorm::init(head_dim, epsilon, device));
         Self {
-            q_proj: spec.map(hidden, heads * head_dim, device),
-            k_proj: spec.map(source, kv_heads * head_dim, device),
-            v_proj: spec.map(source, kv_heads * head_dim, device),
-            o_proj: spec.map(heads * head_dim, hidden, device),
+            q_proj: Linear::init(hidden, heads * head_dim, device),
+            k_proj: Linear::init(hidden, kv_heads * head_dim, device),
+            v_proj: Linear::init(hidden, kv_heads * head_dim, device),
+            o_proj: Linear::init(heads * head_dim, hidden, device),
             q_norm: norm(),
             k_norm: norm(),
             heads,
             kv_heads,
             head_dim,
-            query_scale: spec.score_scale.map(|scale| scale * (head_dim as f64).sqrt()),
         }
     }
 
@@ -79,7 +68,6 @@ impl<B: Backend> Attention<B> {
             heads: weights.q_proj.dims()[0] / head_dim,
             kv_heads: weights.k_proj.dims()[0] / head_dim,
             head_dim,
-            query_scale: None,
         }
     }
 
@@ -152,12 +140,9 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key norms,
-    /// of a block with norms and without biases, adapters and a scale of its own.
+    /// of a block with norms and without adapters.
     pub(super) fn fused_weights(&self) -> Option<AttentionWeights<B>> {
         let (q_norm, k_norm) = (self.q_norm.as_ref()?, self.k_norm.as_ref()?);
-        if self.query_scale.is_some() {
-            return None;
-        }
         let [q, k] = [&self.q_proj, &self.k_proj].map(Linear::alone);
         let [v, o] = [&self.v_proj, &self.o_proj].map(Linear::alone);
         Some(([q?, k?, v?, o?], [q_norm.weight(), k_norm.weight()]))
@@ -230,11 +215,7 @@ impl<B: Backend> Attention<B> {
     /// `[B, heads, L, D]`.
     fn queries(&self, x: Tensor<B, 3>, rope: Option<&Rope<B>>) -> Tensor<B, 4> {
         let q = self.split(self.q_proj.forward(x), self.heads);
-        let q = rotated_heads(q, self.q_norm.as_ref(), rope);
-        match self.query_scale {
-            Some(scale) => q.mul_scalar(scale),
-            None => q,
-        }
+        rotated_heads(q, self.q_norm.as_ref(), rope)
     }
 
     /// `[B, kv_heads, L, D]`.

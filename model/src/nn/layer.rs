@@ -1,7 +1,6 @@
 //! The transformer layer, with the options of its variants.
 //!
-//! `x + attention(norm(x))`, then, if the layer has a memory, `x + cross_attention(norm(x))`, then
-//! `x + mlp(norm(x))`.
+//! `x + attention(norm(x))`, then `x + mlp(norm(x))`.
 //!
 //! Source: Vaswani et al. 2017, arXiv:1706.03762, with norms before the blocks; Qwen3 technical
 //! report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`, `Qwen3DecoderLayer`; factors per
@@ -11,7 +10,7 @@ mod spec;
 #[cfg(all(test, feature = "cpu"))]
 pub(super) mod tests;
 
-pub use spec::{CrossShape, LayerShape, LayerSpec};
+pub use spec::{LayerShape, LayerSpec};
 
 use std::fmt::Arguments;
 
@@ -20,7 +19,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::{Attention, KeysValues, Mlp, Norm, Past, Rope, random};
+use super::{Attention, Mlp, Norm, Past, Rope, random};
 use crate::{
     Backend, NoTap, Tap,
     kernel::{self, CachingLayer, LayerWeights, Mask, NewTokens},
@@ -31,7 +30,6 @@ use crate::{
 pub struct Layer<B: Backend> {
     input_layernorm: Norm<B>,
     self_attn: Attention<B>,
-    cross: Option<Cross<B>>,
     post_attention_layernorm: Norm<B>,
     mlp: Mlp<B>,
     self_attn_layer_scale: Option<LayerScale<B>>,
@@ -53,14 +51,6 @@ impl<B: Backend> LayerScale<B> {
     }
 }
 
-/// Attention to another sequence, and the norms of both.
-#[derive(Module, Debug)]
-struct Cross<B: Backend> {
-    query_norm: Norm<B>,
-    memory_norm: Norm<B>,
-    attn: Attention<B>,
-}
-
 /// Inputs of a layer besides the hidden states.
 #[derive(Debug)]
 pub struct Context<'a, B: Backend> {
@@ -68,54 +58,26 @@ pub struct Context<'a, B: Backend> {
     pub rope: Option<&'a Rope<B>>,
     /// The keys that each position sees.
     pub mask: &'a Mask<B>,
-    /// The other sequence of cross attention, from [`Layer::memory`].
-    pub memory: Option<&'a KeysValues<B>>,
-}
-
-impl<'a, B: Backend> Context<'a, B> {
-    /// Returns the inputs of a layer without cross attention.
-    pub fn new(rope: Option<&'a Rope<B>>, mask: &'a Mask<B>) -> Self {
-        Self { rope, mask, memory: None }
-    }
 }
 
 impl<B: Backend> Layer<B> {
     /// Creates a layer of the given sizes and options.
     pub fn init(spec: &LayerSpec, device: &B::Device) -> Self {
-        let norm = |width| Norm::init(spec.norm, width, spec.shape.epsilon, device);
         let hidden = spec.shape.hidden;
-        let cross = |shape: &CrossShape| Cross {
-            query_norm: norm(hidden),
-            memory_norm: norm(shape.source),
-            attn: Attention::init_cross(spec, shape, device),
-        };
+        let norm = || Norm::init(spec.norm, hidden, spec.shape.epsilon, device);
         let scale =
             || spec.layer_scale.then(|| LayerScale { scale: random([hidden], 0.5, device) });
         Self {
-            input_layernorm: norm(hidden),
+            input_layernorm: norm(),
             self_attn: Attention::init(spec, device),
-            cross: spec.cross.as_ref().map(cross),
-            post_attention_layernorm: norm(hidden),
+            post_attention_layernorm: norm(),
             mlp: Mlp::init(spec, device),
             self_attn_layer_scale: scale(),
             mlp_layer_scale: scale(),
         }
     }
 
-    /// Prepares the other sequence for [`Context::memory`]; `None` if the layer has no cross
-    /// attention.
-    ///
-    /// # Shapes
-    /// - `memory`: `[B, M, source]`
-    pub fn memory(&self, memory: Tensor<B, 3>) -> Option<KeysValues<B>> {
-        let cross = self.cross.as_ref()?;
-        Some(cross.attn.keys_values(cross.memory_norm.forward(memory)))
-    }
-
     /// Computes the layer over a whole sequence, or with `past` over its next positions.
-    ///
-    /// # Panics
-    /// If the layer has cross attention and there is no memory.
     ///
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
@@ -132,7 +94,7 @@ impl<B: Backend> Layer<B> {
     pub fn forward_tapped<T: Tap<B>>(
         &self,
         x: Tensor<B, 3>,
-        &Context { rope, mask, memory }: &Context<'_, B>,
+        &Context { rope, mask }: &Context<'_, B>,
         past: Option<Past<'_, B>>,
         name: Arguments<'_>,
         tap: &mut T,
@@ -142,7 +104,7 @@ impl<B: Backend> Layer<B> {
         let [batch, ..] = x.dims();
         let gate = |scale: &Option<LayerScale<B>>| scale.as_ref().map(|scale| scale.gate(batch));
         let scale = gate(&self.self_attn_layer_scale);
-        let mut x = if T::LOOKS {
+        let x = if T::LOOKS {
             let attended = self.self_attn.output(mixed);
             tap.tap(format_args!("{name}.self_attn.out"), &attended);
             match scale {
@@ -152,11 +114,6 @@ impl<B: Backend> Layer<B> {
         } else {
             self.self_attn.output_added(x, scale, mixed)
         };
-        if let Some(cross) = &self.cross {
-            let memory = memory.expect("a memory for cross attention");
-            let normed = cross.query_norm.forward(x.clone());
-            x = cross.attn.forward_cross_added(x, normed, memory);
-        }
         let normed = self.post_attention_layernorm.forward(x.clone());
         let x = self.mlp.forward_added(x, gate(&self.mlp_layer_scale), normed);
         tap.tap(format_args!("{name}.out"), &x);
@@ -173,11 +130,11 @@ impl<B: Backend> CachingLayer<B> for Layer<B> {
     ) -> Tensor<B, 3> {
         let rope = new_tokens.rope.clone().map(Rope::of);
         let past = Past { cache, slots: new_tokens.slots, seen: new_tokens.seen };
-        self.forward(x, &Context::new(rope.as_ref(), &new_tokens.mask), Some(past))
+        self.forward(x, &Context { rope: rope.as_ref(), mask: &new_tokens.mask }, Some(past))
     }
 
     fn fused_weights(&self) -> Option<LayerWeights<B>> {
-        if self.cross.is_some() || self.self_attn_layer_scale.is_some() {
+        if self.self_attn_layer_scale.is_some() {
             return None;
         }
         let (input_layernorm, epsilon) = self.input_layernorm.rms_parts()?;
@@ -207,7 +164,6 @@ impl<B: Backend> From<LayerWeights<B>> for Layer<B> {
     fn from(weights: LayerWeights<B>) -> Self {
         Self {
             self_attn: Attention::of(&weights),
-            cross: None,
             mlp: Mlp::of(&weights),
             input_layernorm: Norm::rms(weights.input_layernorm, weights.epsilon),
             post_attention_layernorm: Norm::rms(weights.post_attention_layernorm, weights.epsilon),

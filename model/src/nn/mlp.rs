@@ -31,11 +31,11 @@ impl<B: Backend> Mlp<B> {
     /// Creates the block of a layer.
     pub fn init(spec: &LayerSpec, device: &B::Device) -> Self {
         let [hidden, intermediate] = [spec.shape.hidden, spec.shape.intermediate];
-        let map = |input, output| spec.map(input, output, device);
+        let wide = || Linear::init(hidden, intermediate, device);
         Self {
-            gate_proj: (spec.activation == Activation::SwiGlu).then(|| map(hidden, intermediate)),
-            up_proj: map(hidden, intermediate),
-            down_proj: map(intermediate, hidden),
+            gate_proj: (spec.activation == Activation::SwiGlu).then(wide),
+            up_proj: wide(),
+            down_proj: Linear::init(intermediate, hidden, device),
         }
     }
 
@@ -55,8 +55,8 @@ impl<B: Backend> Mlp<B> {
         gate.into_iter().chain([("up_proj", &mut self.up_proj), ("down_proj", &mut self.down_proj)])
     }
 
-    /// Returns the weights of gate, up and down, `[out, in]` each, of a gated block without biases
-    /// and adapters.
+    /// Returns the weights of gate, up and down, `[out, in]` each, of a gated block without
+    /// adapters.
     pub(super) fn fused_weights(&self) -> Option<[Weight<B, 2>; 3]> {
         Some([self.gate_proj.as_ref()?.alone()?, self.up_proj.alone()?, self.down_proj.alone()?])
     }

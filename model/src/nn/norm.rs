@@ -64,27 +64,7 @@ impl<B: Backend> RmsNorm<B> {
     }
 }
 
-/// `w (x - mean) / sqrt(variance + epsilon)` over the last axis, without a bias.
-#[derive(Module, Debug)]
-pub struct LayerNorm<B: Backend> {
-    weight: Param<Tensor<B, 1>>,
-    epsilon: f64,
-}
-
-impl<B: Backend> LayerNorm<B> {
-    /// Creates a norm over `width` values, with weights of one.
-    pub fn init(width: usize, epsilon: f64, device: &B::Device) -> Self {
-        Self { weight: ones([width], device), epsilon }
-    }
-
-    /// # Shapes
-    /// - `x`, output: `[.., H]`
-    pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
-        kernel::layer_norm(x, self.weight.val(), None, self.epsilon)
-    }
-}
-
-/// The kinds of norm before a block of a transformer layer.
+/// The kinds of norm before a block of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NormKind {
     /// [`kernel::rms_norm`].
@@ -98,7 +78,7 @@ pub enum NormKind {
 
 /// A norm of either kind.
 #[derive(Module, Debug)]
-pub(super) struct Norm<B: Backend> {
+pub(crate) struct Norm<B: Backend> {
     weight: Param<Tensor<B, 1>>,
     bias: Option<Param<Tensor<B, 1>>>,
     epsilon: f64,
@@ -108,7 +88,7 @@ pub(super) struct Norm<B: Backend> {
 
 impl<B: Backend> Norm<B> {
     /// Creates a norm over `width` values, with weights of one.
-    pub(super) fn init(kind: NormKind, width: usize, epsilon: f64, device: &B::Device) -> Self {
+    pub(crate) fn init(kind: NormKind, width: usize, epsilon: f64, device: &B::Device) -> Self {
         let bias = (kind == NormKind::Layer { bias: true }).then(|| random([width], 0.02, device));
         Self { weight: ones([width], device), bias, epsilon, kind }
     }
@@ -125,7 +105,7 @@ impl<B: Backend> Norm<B> {
 
     /// # Shapes
     /// - `x`, output: `[.., H]`
-    pub(super) fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+    pub(crate) fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         let weight = self.weight.val();
         match self.kind {
             NormKind::Rms => kernel::rms_norm(x, weight, self.epsilon),

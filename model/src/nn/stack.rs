@@ -21,8 +21,7 @@ pub(crate) struct Positions {
 /// sequence, or one token for each of several sequences.
 ///
 /// # Panics
-/// If there are several tokens for each of several sequences, the cache has no room for them, or a
-/// layer has cross attention.
+/// If there are several tokens for each of several sequences, or the cache has no room for them.
 ///
 /// # Shapes
 /// - `x`, output: `[slots, t, H]`

@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use crate::{
     ConfigError,
-    config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
+    config::{
+        Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, rope_theta,
+        silu,
+    },
     limits::{layer_shape, size, transformer},
     nn::LayerShape,
 };
@@ -29,6 +32,7 @@ pub struct Config {
     /// Width of one head.
     pub head_dim: usize,
     /// Base of the rotary angles.
+    #[serde(alias = "rope_parameters", deserialize_with = "rope_theta")]
     pub rope_theta: f64,
     /// Epsilon under the root of every norm.
     pub rms_norm_eps: f64,

@@ -83,7 +83,7 @@ impl<B: Backend> Model<B> {
         let place = self.place(ids.device());
         let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
         let mask = Mask::by_position(Visibility::Causal { first: 0 });
-        let context = Context::new(Some(&rope), &mask);
+        let context = Context { rope: Some(&rope), mask: &mask };
         let mut hidden = self.embed_tokens.forward(ids);
         for (i, layer) in self.layers.iter().enumerate() {
             hidden = layer.forward_tapped(hidden, &context, None, format_args!("layer{i}"), tap);

@@ -18,3 +18,4 @@ mod transformer;
 pub use config::Config;
 pub use decoder::{Decoder, DecoderState};
 pub use encoder::{Encoder, EncoderState};
+pub(super) use quantizer::ResidualDequantizer;

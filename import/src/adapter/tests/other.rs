@@ -1,7 +1,7 @@
 //! Files that are not adapters, recognised by kind.
 
 use super::*;
-use crate::testing::goldens;
+use crate::testing::{gguf, goldens};
 
 /// Returns the message and the remedy for the file at `path`.
 fn refusal(path: &std::path::Path) -> (String, String) {
@@ -77,13 +77,8 @@ fn a_file_of_other_tensors_is_called_what_its_names_say() {
 fn a_file_of_another_kind_is_called_what_its_first_bytes_say() {
     let folder = tempfile::tempdir().expect("a folder");
     let gguf = |pairs: &[(&str, &str)]| {
-        let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
-        let pair = |(key, value): &(&str, &str)| {
-            [text(key), 8_u32.to_le_bytes().to_vec(), text(value)].concat()
-        };
-        let counts = [0_u64, pairs.len() as u64].map(u64::to_le_bytes).concat();
-        let pairs: Vec<u8> = pairs.iter().flat_map(pair).collect();
-        [&b"GGUF\x03\0\0\0"[..], &counts, &pairs].concat()
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| gguf::value_text(key, value)).collect();
+        gguf::file(&pairs, &[], 0)
     };
     let path = folder.path().join("adapter.safetensors");
     for (bytes, what, remedy) in [

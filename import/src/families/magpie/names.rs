@@ -69,7 +69,7 @@ const SHORT: [(&str, &str); 14] = [
 ];
 
 impl Spelling {
-    /// Returns the name in the file of what is released as `name`.
+    /// Returns the name in the file of the tensor that a release calls `name`.
     pub(crate) fn of(self, name: &str) -> String {
         match self {
             Self::Released => name.to_owned(),

@@ -135,7 +135,7 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
         add(&mut rows, format!("{file}output_proj."), format!("{module}output_proj."));
         for layer in 0..count {
             let module = format!("{module}layers.{layer}.");
-            add(&mut rows, format!("{file}{layer}.codebook"), format!("{module}embedding_sum"));
+            add(&mut rows, format!("{file}{layer}.codebook"), format!("{module}embed_sum"));
             ones.push(format!("{module}cluster_usage"));
         }
     }

@@ -63,8 +63,10 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
         let file = |rest: &str| format!("decoder.{}", name(rest));
         add(&mut rows, file("output_proj."), name("output_proj."));
         for layer in 0..count {
-            let module = name(&format!("layers.{layer}."));
-            add(&mut rows, file(&format!("vq.layers.{layer}._codebook.")), module);
+            let (of_file, module) =
+                (file(&format!("vq.layers.{layer}._codebook.")), name(&format!("layers.{layer}.")));
+            add(&mut rows, format!("{of_file}embedding_sum"), format!("{module}embed_sum"));
+            add(&mut rows, of_file, module);
         }
     }
     for stage in 0..config.upsampling_ratios.len() {

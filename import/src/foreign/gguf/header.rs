@@ -150,7 +150,9 @@ fn version(reader: &mut Reader<'_>) -> Result<u32, String> {
     }
     match reader.u32()? {
         version @ 2..=3 => Ok(version),
-        version if version.swap_bytes() <= 3 => Err("it is a GGUF file in big-endian".into()),
+        version if (1..=3).contains(&version.swap_bytes()) => {
+            Err("it is a GGUF file in big-endian".into())
+        }
         version => Err(format!("it is a GGUF file of version {version}")),
     }
 }

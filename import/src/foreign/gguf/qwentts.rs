@@ -31,7 +31,10 @@ use crate::{
     error::Places,
     families::{
         of_architecture,
-        qwen3_tts::gguf::{CODEC, TALKER},
+        qwen3_tts::{
+            MODELS,
+            gguf::{CODEC, TALKER},
+        },
     },
     listing::{files_in, folder_of, rank},
 };
@@ -130,6 +133,12 @@ pub(crate) fn talker_called(place: &Path, name: &str) -> Option<PathBuf> {
             if architecture == TALKER && is_name_of(&inside, name))
     };
     files_in(place, "gguf").into_iter().filter(is_it).min_by_key(|path| coarseness(path))
+}
+
+/// Returns the directory of the release that the talker at `path` was made of.
+pub(crate) fn release_of(path: &Path) -> Option<&'static str> {
+    let inside = super::name(path)?;
+    MODELS.iter().map(|model| model.directory).find(|name| is_name_of(&inside, name))
 }
 
 /// True if a file that is called `inside` was made of the release in the directory `name`.

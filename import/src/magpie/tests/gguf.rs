@@ -14,7 +14,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 use burn_flex::Flex;
 
 use super::{Error, Magpie, Stored, codec_tensors, model_tensors, opened};
-use crate::families::magpie::Spelling;
+use crate::{families::magpie::Spelling, testing::gguf};
 
 /// The types of tensors.
 const F32: u32 = 0;
@@ -23,18 +23,16 @@ const I8: u32 = 24;
 /// (Name, shape, type, bytes).
 type Tensors = Vec<(String, Vec<usize>, u32, Vec<u8>)>;
 
-/// The values of a header, by their keys.
+/// The values of a header: keys, and encoded pairs of key and value.
 #[derive(Default, Clone)]
 struct Header(Vec<(String, Vec<u8>)>);
-
-fn text(text: &str) -> Vec<u8> {
-    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
-}
 
 impl Header {
     fn add(&mut self, key: &str, kind: u32, value: &[u8]) {
         let family = if key.starts_with('.') { "magpie" } else { "" };
-        self.0.push((format!("{family}{key}"), [&kind.to_le_bytes(), value].concat()));
+        let key = format!("{family}{key}");
+        let pair = gguf::value(&key, kind, value);
+        self.0.push((key, pair));
     }
 
     fn numbers(&mut self, values: &[(&str, u32)]) {
@@ -50,7 +48,7 @@ impl Header {
     }
 
     fn texts(&mut self, values: &[(&str, &str)]) {
-        values.iter().for_each(|(key, value)| self.add(key, 8, &text(value)));
+        values.iter().for_each(|(key, value)| self.add(key, 8, &gguf::text(value)));
     }
 
     fn lists(&mut self, values: &[(&str, &[u32])]) {
@@ -62,7 +60,7 @@ impl Header {
 
     fn lists_of_texts(&mut self, values: &[(&str, &[&str])]) {
         for (key, list) in values {
-            let texts: Vec<u8> = list.iter().flat_map(|one| text(one)).collect();
+            let texts: Vec<u8> = list.iter().flat_map(|one| gguf::text(one)).collect();
             self.list(key, 8, list.len(), &texts);
         }
     }
@@ -74,23 +72,15 @@ impl Header {
 
     /// The bytes of a file with this header.
     fn file(&self, tensors: &Tensors) -> Vec<u8> {
-        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
-        bytes.extend((tensors.len() as u64).to_le_bytes());
-        bytes.extend((self.0.len() as u64).to_le_bytes());
-        self.0.iter().for_each(|(key, value)| bytes.extend([text(key), value.clone()].concat()));
-        let mut data = Vec::new();
+        let (mut described, mut data) = (Vec::new(), Vec::new());
         for (name, shape, kind, own) in tensors {
-            bytes.extend(text(name));
-            bytes.extend((shape.len() as u32).to_le_bytes());
-            shape.iter().rev().for_each(|&size| bytes.extend((size as u64).to_le_bytes()));
-            bytes.extend(kind.to_le_bytes());
-            bytes.extend((data.len() as u64).to_le_bytes());
+            let sizes: Vec<_> = shape.iter().rev().map(|&size| size as u64).collect();
+            described.push(gguf::tensor(name, &sizes, *kind, data.len() as u64));
             data.extend(own);
             data.resize(data.len().next_multiple_of(32), 0);
         }
-        bytes.resize(bytes.len().next_multiple_of(32), 0);
-        bytes.extend(data);
-        bytes
+        let values: Vec<_> = self.0.iter().map(|(_, pair)| pair.clone()).collect();
+        [gguf::file(&values, &described, 0), data].concat()
     }
 }
 

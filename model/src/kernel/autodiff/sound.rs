@@ -107,7 +107,8 @@ impl Filter {
     }
 }
 
-pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
+/// A convolution, or with `TRANSPOSED` a transposed one.
+pub(super) fn convolve<B: Backend, C: CheckpointStrategy, const TRANSPOSED: bool>(
     x: Tracked<B, C>,
     weight: Tracked<B, C>,
     bias: Option<Tracked<B, C>>,
@@ -115,30 +116,12 @@ pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
 ) -> Tracked<B, C> {
     if geometry.groups > 1 {
         let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
-        return primitive(reference::conv1d::<Autodiff<B, C>>(x, weight, bias, geometry));
+        return primitive(match TRANSPOSED {
+            false => reference::conv1d::<Autodiff<B, C>>(x, weight, bias, geometry),
+            true => reference::conv_transpose1d::<Autodiff<B, C>>(x, weight, bias, geometry),
+        });
     }
-    convolve::<B, C>(Filter { geometry, transposed: false }, x, weight, bias)
-}
-
-pub(super) fn conv_transpose1d<B: Backend, C: CheckpointStrategy>(
-    x: Tracked<B, C>,
-    weight: Tracked<B, C>,
-    bias: Option<Tracked<B, C>>,
-    geometry: ConvGeometry,
-) -> Tracked<B, C> {
-    if geometry.groups > 1 {
-        let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
-        return primitive(reference::conv_transpose1d::<Autodiff<B, C>>(x, weight, bias, geometry));
-    }
-    convolve::<B, C>(Filter { geometry, transposed: true }, x, weight, bias)
-}
-
-fn convolve<B: Backend, C: CheckpointStrategy>(
-    filter: Filter,
-    x: Tracked<B, C>,
-    weight: Tracked<B, C>,
-    bias: Option<Tracked<B, C>>,
-) -> Tracked<B, C> {
+    let filter = Filter { geometry, transposed: TRANSPOSED };
     let kept = (filter, [x.primitive.clone(), weight.primitive.clone()]);
     let bias_values = bias.as_ref().map(|bias| bias.primitive.clone());
     let y = filter.forward::<B>(x.primitive, weight.primitive, bias_values);

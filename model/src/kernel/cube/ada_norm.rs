@@ -12,7 +12,7 @@
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{RowLaunch, empty, row_sum};
+use super::rows::{RowLaunch, empty, inverse_rms};
 
 /// # Shapes
 /// - `x`, output: `[B, P, H]`, `weight`: `[H]`, `shift`, `scale`: `[B, 1, H]`
@@ -90,13 +90,7 @@ fn ada_norm_kernel<T: Float, W: Float, A: Float, B: Float, N: Size>(
         squares += value * value;
         i += lanes as usize;
     }
-    let mut sum = 0.0f32;
-    #[unroll]
-    for j in 0..squares.size() {
-        sum += squares[j];
-    }
-    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
-    let inverse = Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon));
+    let inverse = inverse_rms::<N>(squares, vectors, epsilon, lanes, shuffle);
 
     if row < rows {
         let item = row / positions;

@@ -13,7 +13,7 @@
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{RowLaunch, empty, row_sum};
+use super::rows::{RowLaunch, empty, inverse_rms};
 
 /// # Shapes
 /// - `x`: `[B, L, heads, D]`, `weight`: `[D]`
@@ -86,13 +86,7 @@ fn norm_rotate_kernel<T: Float, W: Float, A: Float, N: Size>(
         squares += a * a + b * b;
         i += lanes as usize;
     }
-    let mut sum = 0.0f32;
-    #[unroll]
-    for j in 0..squares.size() {
-        sum += squares[j];
-    }
-    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
-    let inverse = Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon));
+    let inverse = inverse_rms::<N>(squares, vectors, epsilon, lanes, shuffle);
 
     if row < rows {
         let head = row % heads;

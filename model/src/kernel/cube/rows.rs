@@ -116,6 +116,25 @@ pub(super) fn common_vector<'a, R: CubeRuntime>(
     tensors.into_iter().map(vector).min().unwrap_or(1)
 }
 
+/// Returns `1 / sqrt(mean + epsilon)`, the factor of a norm, from the sums of squares of a lane of a row of
+/// `vectors` vectors. Every unit of the cube must call it.
+#[cube]
+pub(super) fn inverse_rms<N: Size>(
+    squares: Vector<f32, N>,
+    vectors: usize,
+    epsilon: f32,
+    #[comptime] lanes: u32,
+    #[comptime] shuffle: bool,
+) -> Vector<f32, N> {
+    let mut sum = 0.0f32;
+    #[unroll]
+    for j in 0..squares.size() {
+        sum += squares[j];
+    }
+    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
+    Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon))
+}
+
 // ANCHOR: row_sum
 /// Returns the sum of `value` over the lanes of a row. Every unit of the cube must call it.
 #[cube]

@@ -29,7 +29,7 @@ pub(super) fn rms_norm_gradients(
     }
     let [x, weight] = [x, weight].map(contiguous);
     let mut gradient = contiguous(gradient);
-    let (inputs, weights) = (x.storage::<f32>(), weight.storage::<f32>());
+    let (inputs, weight) = (x.storage::<f32>(), weight.storage::<f32>());
     let slopes = gradient.storage_mut::<f32>();
     // The number of pieces does not depend on the number of cores, so the sum is always the same.
     let piece = width * (WORTH_SHARING / width).max(1);
@@ -37,16 +37,9 @@ pub(super) fn rms_norm_gradients(
         .par_chunks(piece)
         .zip(slopes.par_chunks_mut(piece))
         .map(|(x, slope)| {
-            let mut of_weight = vec![0.0; width];
-            let of_weight_here = &mut of_weight;
-            level::arch().dispatch(Norm {
-                x,
-                weight: weights,
-                epsilon,
-                slope,
-                of_weight: of_weight_here,
-            });
-            of_weight
+            let mut sums = vec![0.0; width];
+            level::arch().dispatch(Norm { x, weight, epsilon, slope, of_weight: &mut sums });
+            sums
         })
         .collect();
     let mut of_weight = vec![0.0; width];

@@ -107,17 +107,11 @@ pub(super) fn ada_norm_gradients(
                 .par_chunks(piece)
                 .zip(slope.par_chunks_mut(piece))
                 .map(|(x, slope)| {
-                    let [mut of_shift, mut of_weight] = [vec![0.0; width], vec![0.0; width]];
+                    let [mut of_shift, mut sums] = [vec![0.0; width], vec![0.0; width]];
                     slope.chunks_exact(width).for_each(|row| add(&mut of_shift, row));
-                    let of_weight_here = &mut of_weight;
-                    level::arch().dispatch(Norm {
-                        x,
-                        weight,
-                        epsilon,
-                        slope,
-                        of_weight: of_weight_here,
-                    });
-                    [of_shift, of_weight]
+                    let of_weight = &mut sums;
+                    level::arch().dispatch(Norm { x, weight, epsilon, slope, of_weight });
+                    [of_shift, sums]
                 })
                 .collect();
             parts.into_iter().fold([vec![0.0; width], vec![0.0; width]], |mut sums, part| {

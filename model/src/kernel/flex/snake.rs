@@ -192,6 +192,13 @@ const SINE: [f32; 4] = [-0.166_666_6, 8.333_066e-3, -1.980_960_2e-4, 2.605_777_4
 /// Computes `sin^2` of angles below [`FAR`].
 #[inline(always)]
 fn squared_sine<S: Simd>(simd: S, angle: S::f32s) -> S::f32s {
+    let [sine, _] = reduced_sine(simd, angle);
+    simd.mul_f32s(sine, sine)
+}
+
+/// Computes the sines of angles below [`FAR`] without whole half turns, `r`, and the squares of `r`.
+#[inline(always)]
+fn reduced_sine<S: Simd>(simd: S, angle: S::f32s) -> [S::f32s; 2] {
     let rounding = simd.splat_f32s(ROUNDING);
     let turns = simd.mul_add_f32s(angle, simd.splat_f32s(FRAC_1_PI), rounding);
     let turns = simd.sub_f32s(turns, rounding);
@@ -204,8 +211,7 @@ fn squared_sine<S: Simd>(simd: S, angle: S::f32s) -> S::f32s {
     for term in [SINE[2], SINE[1], SINE[0]] {
         polynomial = simd.mul_add_f32s(polynomial, u, simd.splat_f32s(term));
     }
-    let sine = simd.mul_add_f32s(simd.mul_f32s(polynomial, u), r, r);
-    simd.mul_f32s(sine, sine)
+    [simd.mul_add_f32s(simd.mul_f32s(polynomial, u), r, r), u]
 }
 
 #[cfg(test)]

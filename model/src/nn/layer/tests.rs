@@ -5,7 +5,7 @@ mod formula;
 use burn::module::{ModuleMapper, Param};
 use burn_flex::{Flex, FlexDevice};
 
-use formula::{Formula, Rows, rows};
+use formula::{Formula, Rows, rows, sum};
 
 use super::*;
 use crate::{
@@ -29,7 +29,6 @@ pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
         head_dim: rng.of(&[8, 16]),
         epsilon: EPSILON,
     };
-    let cross = CrossShape { source: 12, heads: 1, kv_heads: 1, head_dim: 8 };
     LayerSpec {
         shape,
         norm: rng.of(&[
@@ -38,10 +37,7 @@ pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
             NormKind::Layer { bias: true },
         ]),
         head_norms: rng.of(&[true, false]),
-        bias: rng.of(&[true, false]),
-        score_scale: rng.of(&[None, Some(1.0), Some(0.3)]),
         activation: rng.of(&[Activation::SwiGlu, Activation::Gelu]),
-        cross: rng.of(&[None, None, Some(cross)]),
         layer_scale: rng.of(&[false, false, true]),
     }
 }
@@ -84,17 +80,34 @@ fn a_layer_of_any_options_is_its_formula() {
             Visibility::Window(3),
             Visibility::CausalWindow { first: 0, width: 4 },
         ]);
-        let (x, memory) = (random([1, length, spec.shape.hidden]), random([1, 9, 12]));
+        let x = random([1, length, spec.shape.hidden]);
         let sees = |i: usize, j: usize| visibility.seen(i, length).contains(&j);
-        let formula = Formula::of(&layer, spec, theta, &sees);
-        let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
+        let expected = Formula::of(&layer, spec, theta, &sees).layer(rows(x.clone()));
 
         let rope =
             theta.map(|theta| Rope::new(length, spec.shape.head_dim, theta, &Place::f32(DEVICE)));
-        let (mask, memory) = (Mask::by_position(visibility), layer.memory(memory));
-        let context = Context { rope: rope.as_ref(), mask: &mask, memory: memory.as_ref() };
+        let mask = Mask::by_position(visibility);
+        let context = Context { rope: rope.as_ref(), mask: &mask };
         let about = format!("{round}: {spec:?} {visibility:?} {theta:?}");
         assert_close(&rows(layer.forward(x, &context, None)), &expected, &about);
+    }
+}
+
+/// It has no positions, and hides no key.
+#[test]
+fn attention_to_another_sequence_is_its_formula() {
+    let mut rng = Rng(13);
+    for round in 0..30 {
+        let spec = some_spec(&mut rng);
+        let layer = some_layer(&spec);
+        let width = spec.shape.hidden;
+        let (x, source) = (random([1, 7, width]), random([1, 9, width]));
+        let formula = Formula::of(&layer, spec, None, &|_, _| false);
+        let attended = formula.attention(&rows(x.clone()), &rows(source.clone()), false);
+        let (residual, attention) = (random([1, 7, width]), &layer.self_attn);
+        let expected = sum(rows(residual.clone()), attended);
+        let ours = attention.forward_cross_added(residual, x, &attention.keys_values(source));
+        assert_close(&rows(ours), &expected, &format!("{round}: {spec:?}"));
     }
 }
 
@@ -108,21 +121,19 @@ fn a_layer_with_a_cache_is_its_formula() {
         let layer = some_layer(&spec);
         let theta = rng.of(&[None, Some(1e4), Some(50.0)]);
         let width = rng.of(&[1000, 5]);
-        let (x, memory) = (random([1, LENGTH, spec.shape.hidden]), random([1, 9, 12]));
+        let x = random([1, LENGTH, spec.shape.hidden]);
         let sees = |i: usize, j: usize| j <= i && i - j < width;
-        let formula = Formula::of(&layer, spec, theta, &sees);
-        let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
+        let expected = Formula::of(&layer, spec, theta, &sees).layer(rows(x.clone()));
 
         let place = Place::f32(DEVICE);
         let mut cache = Cache::new(&spec.shape, 1, 2, LENGTH, &place);
-        let memory = layer.memory(memory);
         let (mut ours, mut first) = (Vec::new(), 0);
         while first < LENGTH {
             let count = rng.of(&[1, 2, 6, 9]).min(LENGTH - first);
             let rope = theta
                 .map(|theta| Rope::at(first..first + count, spec.shape.head_dim, theta, &place));
             let mask = Mask::by_position(Visibility::CausalWindow { first, width });
-            let context = Context { rope: rope.as_ref(), mask: &mask, memory: memory.as_ref() };
+            let context = Context { rope: rope.as_ref(), mask: &mask };
             let slots = [Slot { row: 1, start: first }];
             let cache = cache.layers_mut().next().expect("a layer");
             let past = Past { cache, slots: &slots, seen: first + count };

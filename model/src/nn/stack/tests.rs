@@ -28,7 +28,7 @@ fn some_layers(rng: &mut Rng) -> (LayerSpec, Vec<Layer<Flex>>) {
     };
     let first = LayerSpec { shape: rng.of(&[whole, first.shape]), ..first };
     let layers = (0..4).map(|_| {
-        let other = LayerSpec { shape: first.shape, cross: None, ..some_spec(rng) };
+        let other = LayerSpec { shape: first.shape, ..some_spec(rng) };
         some_layer(&rng.of(&[other, LayerSpec::new(first.shape)]))
     });
     (first, layers.collect())
@@ -119,7 +119,7 @@ fn pieces_and_steps_are_the_whole_sequence() {
                 None => Visibility::Causal { first: 0 },
                 Some(width) => Visibility::CausalWindow { first: 0, width },
             });
-            let context = Context::new(rope.as_ref(), &mask);
+            let context = Context { rope: rope.as_ref(), mask: &mask };
             let expected = layers.iter().fold(x, |x, layer| layer.forward(x, &context, None));
             for (a, b) in values(Tensor::cat(ours, 1)).into_iter().zip(values(expected)) {
                 assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "{round}: {a} {b} {layers:?}");

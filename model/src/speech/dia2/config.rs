@@ -146,9 +146,10 @@ pub struct LinearConfig {
 #[serde(rename_all = "lowercase")]
 pub enum Function {
     /// `x sigmoid(x)`.
-    #[serde(alias = "swish")]
+    #[serde(alias = "swish", alias = "swiglu")]
     Silu,
     /// `x Phi(x)`.
+    #[serde(alias = "geglu")]
     Gelu,
     /// `max(x, 0)`.
     Relu,
@@ -159,7 +160,8 @@ pub enum Function {
 /// Weights of the stages, and the longest run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RuntimeConfig {
-    /// Number of the weights of each stage of the depformer; one for each stage if absent.
+    /// Number of the weights of each stage of the depformer; one for each stage if absent. A longer list names
+    /// weights that no stage reads.
     #[serde(default)]
     weights_schedule: Option<Vec<usize>>,
     /// The largest number of steps.
@@ -225,8 +227,8 @@ impl Config {
         let runtime = &config.runtime;
         size("max_context_steps", runtime.max_context_steps)?;
         if let Some(schedule) = &runtime.weights_schedule {
-            let fits = schedule.len() == config.data.codebooks() - 1;
-            let why = "one number for each codebook after the first";
+            let fits = schedule.len() >= config.data.codebooks() - 1;
+            let why = "a number for each codebook after the first";
             require(fits, "weights_schedule", schedule, why)?;
             let is_usual = schedule.iter().all(|&id| id <= MOST_CODEBOOKS);
             require(is_usual, "weights_schedule", schedule, "numbers from 0 to 256")?;
@@ -237,13 +239,20 @@ impl Config {
     /// Returns the number of the weights of each stage of the depformer. The numbers are parts of
     /// names of tensors, and may have gaps.
     pub fn schedule(&self) -> Vec<usize> {
+        let mut schedule = self.numbers();
+        schedule.truncate(self.data.codebooks() - 1);
+        schedule
+    }
+
+    fn numbers(&self) -> Vec<usize> {
         let stages = self.data.codebooks() - 1;
         self.runtime.weights_schedule.clone().unwrap_or_else(|| (0..stages).collect())
     }
 
-    /// Returns the different numbers of the schedule, in ascending order.
+    /// Returns the different numbers of the configured schedule, in ascending order. The reference has weights for
+    /// all of them, also for those of no stage.
     pub fn weight_ids(&self) -> Vec<usize> {
-        let mut ids = self.schedule();
+        let mut ids = self.numbers();
         ids.sort_unstable();
         ids.dedup();
         ids

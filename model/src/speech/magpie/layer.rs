@@ -15,21 +15,26 @@ use super::{
 use crate::{
     Backend, Tap,
     kernel::{self, Mask},
-    nn::{KeysValues, LayerNorm, Linear, Past},
+    nn::{KeysValues, Linear, Norm, NormKind, Past},
 };
 
 /// Epsilon of every norm.
 pub(super) const EPSILON: f64 = 1e-5;
 
+/// Creates a layer norm without a bias over `width` values.
+pub(super) fn norm<B: Backend>(width: usize, device: &B::Device) -> Norm<B> {
+    Norm::init(NormKind::Layer { bias: false }, width, EPSILON, device)
+}
+
 /// One layer.
 #[derive(Module, Debug)]
 pub(super) struct Layer<B: Backend> {
-    norm_self: LayerNorm<B>,
+    norm_self: Norm<B>,
     self_attention: SelfAttention<B>,
-    norm_xattn_query: Option<LayerNorm<B>>,
-    norm_xattn_memory: Option<LayerNorm<B>>,
+    norm_xattn_query: Option<Norm<B>>,
+    norm_xattn_memory: Option<Norm<B>>,
     cross_attention: Option<CrossAttention<B>>,
-    norm_pos_ff: LayerNorm<B>,
+    norm_pos_ff: Norm<B>,
     pos_ff: FeedForward<B>,
 }
 
@@ -85,7 +90,7 @@ impl<B: Backend> Layer<B> {
         device: &B::Device,
     ) -> Self {
         let &StackConfig { d_model, d_ffn, sa_n_heads, kernel_size, .. } = config;
-        let norm = |width| LayerNorm::init(width, EPSILON, device);
+        let norm = |width| norm(width, device);
         Self {
             norm_self: norm(d_model),
             self_attention: SelfAttention::init(d_model, sa_n_heads, device),

@@ -11,12 +11,12 @@ use burn::{
 
 use super::{
     StackConfig,
-    layer::{Cross, EPSILON, Layer},
+    layer::{Cross, EPSILON, Layer, norm},
 };
 use crate::{
     Backend, NoTap, Place, Tap,
     kernel::{Mask, Slot, Visibility},
-    nn::{Cache, KeysValues, LayerNorm, LayerShape, LookupTable, Past, STEP},
+    nn::{Cache, KeysValues, LayerShape, LookupTable, Norm, Past, STEP},
 };
 
 /// Layers, positions and the norm after them.
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Stack<B: Backend> {
     pub(super) layers: Vec<Layer<B>>,
     position_embeddings: LookupTable<B>,
-    norm_out: Option<LayerNorm<B>>,
+    norm_out: Option<Norm<B>>,
     heads: usize,
     width: usize,
 }
@@ -40,7 +40,7 @@ impl<B: Backend> Stack<B> {
         Self {
             layers: (0..n_layers).map(|_| Layer::init(config, cross, device)).collect(),
             position_embeddings: LookupTable::init(max_length_causal_mask, d_model, device),
-            norm_out: config.has_norm_out().then(|| LayerNorm::init(d_model, EPSILON, device)),
+            norm_out: config.has_norm_out().then(|| norm(d_model, device)),
             heads: sa_n_heads,
             width: d_model,
         }

@@ -5,7 +5,7 @@ use burn_flex::Flex;
 use serde_json::json;
 
 use super::*;
-use crate::Place;
+use crate::{Place, testing::values};
 
 fn config(change: impl FnOnce(&mut serde_json::Value)) -> Result<Config, crate::ConfigError> {
     let stack = |kernel: usize| {
@@ -44,10 +44,6 @@ fn sizes() -> Sizes {
 
 fn place() -> Place<Flex> {
     Place::f32(Default::default())
-}
-
-fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 fn ids(values: &[i32], shape: [usize; 2]) -> Tensor<Flex, 2, Int> {

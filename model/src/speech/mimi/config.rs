@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require},
+    config::{Rest, parse, refuse_unknown, require, rope_theta},
     limits::{keys, layer_shape, size, sizes, transformer},
     nn::LayerShape,
 };
@@ -40,6 +40,7 @@ pub struct Config {
     /// Width of one head.
     pub head_dim: usize,
     /// Base of the rotary angles.
+    #[serde(alias = "rope_parameters", deserialize_with = "rope_theta")]
     pub rope_theta: f64,
     /// Epsilon under the root of the layer norms.
     pub norm_eps: f64,

@@ -11,7 +11,7 @@ use burn::{
 use super::{
     Config,
     quantizer::Dequantizer,
-    seanet_decoder::{SeaNetDecoder, SeaNetDecoderState, causal_transposed},
+    seanet_decoder::{SeaNetDecoder, SeaNetDecoderState},
     transformer::{self, Settings},
 };
 use crate::{
@@ -50,7 +50,8 @@ impl<B: Backend> Decoder<B> {
     pub fn init(config: &Config, codebooks: usize, device: &B::Device) -> Self {
         let (taps, stride) = UPSAMPLE;
         let width = config.hidden_size;
-        let geometry = ConvGeometry { groups: width, ..causal_transposed(taps, stride) };
+        let whole = ConvGeometry::causal_transposed(taps, stride);
+        let geometry = ConvGeometry { groups: width, ..whole };
         Self {
             quantizer: Dequantizer::init(config, codebooks, device),
             upsample: ConvTranspose1d::init([width; 2], taps, geometry, device),

@@ -1,7 +1,7 @@
 //! The encoder: sound to frames of codes, whole or in chunks.
 //!
 //! Source: transformers `MimiModel._encode_frame`. Before version 5 its transformer is causal without
-//! a window: the configured window is not applied there. Codes of the codec alone are made with it.
+//! a window: the configured window is not applied there. Codes of Mimi alone use the window.
 //! Checkpoint: `encoder.*` of the speech tokenizer.
 
 use burn::{

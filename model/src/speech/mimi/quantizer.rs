@@ -47,7 +47,11 @@ impl<B: Backend> Quantizer<B> {
     /// Creates quantizers of `count` codebooks in all.
     pub(super) fn init(config: &Config, count: usize, device: &B::Device) -> Self {
         let semantic = config.num_semantic_quantizers;
-        let quantizer = |count: usize| ResidualQuantizer::init(config, count, device);
+        let (hidden, sizes) = (config.hidden_size, [config.codebook_size, config.codebook_dim]);
+        let quantizer = |count: usize| ResidualQuantizer {
+            input_proj: Conv1d::init([hidden, sizes[1]], 1, ConvGeometry::default(), device),
+            layers: (0..count).map(|_| Codebook::init(sizes, device)).collect(),
+        };
         Self {
             semantic_residual_vector_quantizer: quantizer(semantic),
             acoustic_residual_vector_quantizer: quantizer(count - semantic),
@@ -78,17 +82,6 @@ impl<B: Backend> Quantizer<B> {
     }
 }
 
-impl<B: Backend> ResidualQuantizer<B> {
-    fn init(config: &Config, count: usize, device: &B::Device) -> Self {
-        let codebook = |_| Codebook::init(config, device);
-        let channels = [config.hidden_size, config.codebook_dim];
-        Self {
-            input_proj: Conv1d::init(channels, 1, ConvGeometry::default(), device),
-            layers: (0..count).map(codebook).collect(),
-        }
-    }
-}
-
 /// Both quantizers, from codes to vectors.
 #[derive(Module, Debug)]
 pub(super) struct Dequantizer<B: Backend> {
@@ -98,8 +91,8 @@ pub(super) struct Dequantizer<B: Backend> {
 
 /// Codebooks whose vectors are summed, and the projection of the sum.
 #[derive(Module, Debug)]
-struct ResidualDequantizer<B: Backend> {
-    output_proj: Conv1d<B>,
+pub(in crate::speech) struct ResidualDequantizer<B: Backend> {
+    pub(in crate::speech) output_proj: Conv1d<B>,
     layers: Vec<Codebook<B>>,
 }
 
@@ -107,11 +100,8 @@ impl<B: Backend> Dequantizer<B> {
     /// Creates quantizers of `count` codebooks in all.
     pub(super) fn init(config: &Config, count: usize, device: &B::Device) -> Self {
         let semantic = config.num_semantic_quantizers;
-        let channels = [config.codebook_dim, config.hidden_size];
-        let quantizer = |count: usize| ResidualDequantizer {
-            output_proj: Conv1d::init(channels, 1, ConvGeometry::default(), device),
-            layers: (0..count).map(|_| Codebook::init(config, device)).collect(),
-        };
+        let (hidden, sizes) = (config.hidden_size, [config.codebook_size, config.codebook_dim]);
+        let quantizer = |count| ResidualDequantizer::init(count, sizes, hidden, device);
         Self {
             semantic_residual_vector_quantizer: quantizer(semantic),
             acoustic_residual_vector_quantizer: quantizer(count - semantic),
@@ -120,13 +110,9 @@ impl<B: Backend> Dequantizer<B> {
 
     /// Returns it with prepacked projections, whose results stay equal to the bit.
     pub(super) fn prepacked(self) -> Self {
-        let of = |quantizer: ResidualDequantizer<B>| ResidualDequantizer {
-            output_proj: quantizer.output_proj.prepacked_in_order(),
-            ..quantizer
-        };
         Self {
-            semantic_residual_vector_quantizer: of(self.semantic_residual_vector_quantizer),
-            acoustic_residual_vector_quantizer: of(self.acoustic_residual_vector_quantizer),
+            semantic_residual_vector_quantizer: self.semantic_residual_vector_quantizer.prepacked(),
+            acoustic_residual_vector_quantizer: self.acoustic_residual_vector_quantizer.prepacked(),
         }
     }
 
@@ -150,10 +136,29 @@ impl<B: Backend> Dequantizer<B> {
 }
 
 impl<B: Backend> ResidualDequantizer<B> {
+    /// Creates `count` codebooks, each with the number of codes and the width of `sizes`, and a
+    /// projection to `hidden` channels.
+    pub(in crate::speech) fn init(
+        count: usize,
+        sizes: [usize; 2],
+        hidden: usize,
+        device: &B::Device,
+    ) -> Self {
+        Self {
+            output_proj: Conv1d::init([sizes[1], hidden], 1, ConvGeometry::default(), device),
+            layers: (0..count).map(|_| Codebook::init(sizes, device)).collect(),
+        }
+    }
+
+    /// Returns it with a prepacked projection, whose results stay equal to the bit.
+    pub(in crate::speech) fn prepacked(self) -> Self {
+        Self { output_proj: self.output_proj.prepacked_in_order(), ..self }
+    }
+
     /// # Shapes
     /// - `codes`: `[layers, F]`
-    /// - output: `[1, H, F]`
-    fn forward(&self, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+    /// - output: `[1, H, F]`, in the type that the network computes in
+    pub(in crate::speech) fn forward(&self, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
         let codes = codes.iter_dim(0).map(|row| row.squeeze_dim::<1>(0));
         let vectors = self.layers.iter().zip(codes).map(|(layer, codes)| layer.rows(codes));
         let sum = vectors.reduce(|sum, vectors| sum + vectors).expect("at least one codebook");
@@ -162,10 +167,10 @@ impl<B: Backend> ResidualDequantizer<B> {
 }
 
 impl<B: Backend> Codebook<B> {
-    fn init(config: &Config, device: &B::Device) -> Self {
+    fn init([codes, width]: [usize; 2], device: &B::Device) -> Self {
         Self {
-            embed_sum: random([config.codebook_size, config.codebook_dim], 1.0, device),
-            cluster_usage: ones([config.codebook_size], device),
+            embed_sum: random([codes, width], 1.0, device),
+            cluster_usage: ones([codes], device),
         }
     }
 

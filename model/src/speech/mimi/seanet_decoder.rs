@@ -37,25 +37,17 @@ pub(super) struct SeaNetDecoderState<B: Backend> {
     conv_out: ConvState<B>,
 }
 
-/// Returns the geometry of a causal convolution of `taps` taps: zeros on the left.
-fn causal(taps: usize) -> ConvGeometry {
-    ConvGeometry { padding: [taps - 1, 0], ..Default::default() }
-}
-
-/// Returns the geometry of a causal transposed convolution of `taps` taps: the last samples are
-/// removed, so that the output has `stride` samples for each input.
-pub(super) fn causal_transposed(taps: usize, stride: usize) -> ConvGeometry {
-    ConvGeometry { stride, padding: [0, taps - stride], ..Default::default() }
-}
-
 impl<B: Backend> SeaNetDecoder<B> {
     pub(super) fn init(config: &Config, device: &B::Device) -> Self {
         let ratios = &config.upsampling_ratios;
-        let conv = |channels, taps| Conv1d::init_with_bias(channels, taps, causal(taps), device);
+        let conv = |channels, taps| {
+            Conv1d::init_with_bias(channels, taps, ConvGeometry::causal(taps, 1), device)
+        };
         let stage = |(index, &stride): (usize, &usize)| {
             let wide = config.num_filters << (ratios.len() - index);
             let (channels, taps) = (wide / 2, 2 * stride);
-            let (inner, geometry) = (channels / config.compress, causal_transposed(taps, stride));
+            let inner = channels / config.compress;
+            let geometry = ConvGeometry::causal_transposed(taps, stride);
             let residual = config.residual_kernel_size;
             DecoderBlock {
                 conv: ConvTranspose1d::init_with_bias([wide, channels], taps, geometry, device),

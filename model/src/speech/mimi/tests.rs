@@ -23,6 +23,17 @@ const TEXT: &str = r#"{
     "upsample_groups": 16, "trim_right_ratio": 1.0
 }"#;
 
+#[test]
+fn plain_positions_as_transformers_5_saves_them_are_read() {
+    let with = |rope: &str| Config::from_json(&TEXT.replace("\"rope_theta\": 10000.0", rope));
+    let plain = r#""rope_parameters": {"rope_theta": 500.0, "rope_type": "default"}"#;
+    assert_eq!(with(plain).expect("valid").rope_theta, 500.0);
+    let two = format!(r#"{plain}, "rope_theta": 500.0"#);
+    for other in [plain.replace("default", "yarn"), plain.replace("rope_theta", "factor"), two] {
+        assert!(with(&other).is_err(), "{other}");
+    }
+}
+
 /// Codes of frames, `[3, frames]`.
 fn codes(frames: i64) -> Tensor<Flex, 2, Int> {
     let all = Tensor::<Flex, 1, Int>::arange(0..3 * frames, &Default::default());

@@ -98,7 +98,7 @@ pub(super) fn forward_whole<B: Backend>(
         Some(width) => Visibility::CausalWindow { first: 0, width },
         None => Visibility::Causal { first: 0 },
     });
-    let context = Context::new(Some(&rope), &mask);
+    let context = Context { rope: Some(&rope), mask: &mask };
     for (index, layer) in layers.iter().enumerate() {
         x = layer.forward(x, &context, None);
         tap.tap(format_args!("tfm.layer{index}"), &x);

@@ -9,7 +9,7 @@ use burn::{
 
 use super::{
     Config, DecoderConfig, OutputActivation, ScalarQuantizer,
-    residual::{Chains, ChainsState, causal},
+    residual::{Chains, ChainsState},
 };
 use crate::{
     Backend, NoTap, Tap,
@@ -45,13 +45,15 @@ impl<B: Backend> Decoder<B> {
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let own = &config.audio_decoder;
         let &DecoderConfig { input_dim, base_channels, in_kernel_size, out_kernel_size, .. } = own;
-        let conv = |channels, taps| Conv1d::init_with_bias(channels, taps, causal(taps, 1), device);
+        let conv = |channels, taps| {
+            Conv1d::init_with_bias(channels, taps, ConvGeometry::causal(taps, 1), device)
+        };
         let stages = || own.up_sample_rates.iter().enumerate();
         let up = |(stage, &rate): (usize, &usize)| {
             let (input, output) = (base_channels >> stage, base_channels >> (stage + 1));
-            // Output channel j reads input channels 2 j and 2 j + 1. The last samples are cut.
-            let geometry =
-                ConvGeometry { stride: rate, padding: [0, rate], dilation: 1, groups: output };
+            // Output channel j reads input channels 2 j and 2 j + 1.
+            let whole = ConvGeometry::causal_transposed(2 * rate, rate);
+            let geometry = ConvGeometry { groups: output, ..whole };
             ConvTranspose1d::init_with_bias([input, output], 2 * rate, geometry, device)
         };
         let last = base_channels >> own.up_sample_rates.len();

@@ -14,11 +14,6 @@ use crate::{
     nn::{Conv1d, ConvState, HalfSnake},
 };
 
-/// The geometry of a causal convolution.
-pub(super) fn causal(taps: usize, dilation: usize) -> ConvGeometry {
-    ConvGeometry { padding: [(taps - 1) * dilation, 0], dilation, ..ConvGeometry::default() }
-}
-
 /// `x + skip_conv(snake(input_conv(snake(x))))`.
 #[derive(Module, Debug)]
 struct Block<B: Backend> {
@@ -47,7 +42,8 @@ pub(super) struct ChainsState<B: Backend>(Vec<[ConvState<B>; 2]>);
 impl<B: Backend> Chains<B> {
     pub(super) fn init(config: &DecoderConfig, channels: usize, device: &B::Device) -> Self {
         let conv = |taps, dilation| {
-            Conv1d::init_with_bias([channels; 2], taps, causal(taps, dilation), device)
+            let geometry = ConvGeometry::causal(taps, dilation);
+            Conv1d::init_with_bias([channels; 2], taps, geometry, device)
         };
         let block = |taps, dilation| Block {
             input_activation: HalfSnake::init(channels, device),

@@ -7,7 +7,6 @@
 //! Checkpoint: `speech_tokenizer/`.
 
 mod block;
-mod causal;
 mod config;
 mod decoder;
 mod quantizer;

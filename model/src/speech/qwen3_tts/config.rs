@@ -83,7 +83,7 @@ pub struct TalkerConfig {
     pub codec_think_eos_id: u32,
     /// Codec ids of languages and dialects, by lower-case name.
     pub codec_language_id: BTreeMap<String, u32>,
-    /// Codec ids of named speakers, by lower-case name.
+    /// Codec ids of named speakers, by name.
     pub spk_id: BTreeMap<String, u32>,
     /// The dialect of each named speaker, or `false`.
     pub spk_is_dialect: BTreeMap<String, Value>,
@@ -276,13 +276,25 @@ impl TalkerConfig {
     /// Returns the languages that a request may name, with their ids. A dialect belongs to a speaker.
     pub fn languages(&self) -> impl Iterator<Item = (&str, u32)> {
         let all = self.codec_language_id.iter().map(|(name, &id)| (&**name, id));
-        all.filter(|(name, _)| !name.ends_with("_dialect"))
+        all.filter(|(name, _)| !name.contains("dialect"))
     }
 
-    /// Returns the dialect of the speaker called `name`, in lower case, if it speaks one.
-    pub fn dialect_of(&self, name: &str) -> Option<&str> {
-        self.spk_is_dialect.get(name)?.as_str()
+    /// Returns the id of the speaker called `name`, in any case.
+    pub fn speaker(&self, name: &str) -> Option<u32> {
+        in_any_case(&self.spk_id, name).copied()
     }
+
+    /// Returns the dialect of the speaker called `name`, in any case, if it speaks one.
+    pub fn dialect_of(&self, name: &str) -> Option<&str> {
+        in_any_case(&self.spk_is_dialect, name)?.as_str()
+    }
+}
+
+/// Returns the value of `name` in any case. A fine-tuned model has the name that its user typed.
+fn in_any_case<'a, T>(all: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
+    let lower = name.to_lowercase();
+    let other = || all.iter().find(|(own, _)| own.to_lowercase() == lower);
+    all.get(name).or_else(|| other().map(|(_, value)| value))
 }
 
 /// Ids of the codec table that are not codes: marks, languages, speakers. They are its last rows.

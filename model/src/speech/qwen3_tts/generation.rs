@@ -39,6 +39,13 @@ pub struct GenerationConfig {
     rest: Rest,
 }
 
+/// Keys that do not affect the result, with the reason.
+const IGNORED: &[(&str, &str)] = &[
+    ("_from_model_config", "bookkeeping"),
+    ("min_new_tokens", "not used by the reference: always two"),
+    ("use_cache", "a cache does not change the result"),
+];
+
 impl Default for GenerationConfig {
     fn default() -> Self {
         Self {
@@ -65,7 +72,7 @@ impl GenerationConfig {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         // `do_sample`, `top_k` and others are inherited by a `config.json`, but are fields here.
-        refuse_unknown(&without(&config.rest, INHERITED), &[])?;
+        refuse_unknown(&without(&config.rest, INHERITED), &[IGNORED])?;
         config.check()?;
         Ok(config)
     }
@@ -83,5 +90,17 @@ impl GenerationConfig {
         }
         let tokens = self.max_new_tokens;
         require(tokens >= 2, "max_new_tokens", tokens, "at least 2: one frame and its end")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As transformers saves it.
+    #[test]
+    fn a_file_without_settings_has_the_defaults() {
+        let config = GenerationConfig::from_json(r#"{"_from_model_config": true}"#);
+        assert_eq!(config.expect("no settings").max_new_tokens, 2048);
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn forward_whole<B: Backend>(
 ) -> Tensor<B, 3> {
     let rope = Rope::new(x.dims()[1], head_dim, rope_theta, &place_of(&x));
     let mask = Mask::by_position(Visibility::Causal { first: 0 });
-    let context = Context::new(Some(&rope), &mask);
+    let context = Context { rope: Some(&rope), mask: &mask };
     let forward = |x, (i, layer): (usize, &Layer<B>)| {
         layer.forward_tapped(x, &context, None, format_args!("layer{i}"), tap)
     };

@@ -1,34 +1,5 @@
 use super::*;
-
-/// Encodes a text as in the file.
-fn text(text: &str) -> Vec<u8> {
-    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
-}
-
-/// Encodes a key and its value of type `kind`.
-fn value(key: &str, kind: u32, bytes: &[u8]) -> Vec<u8> {
-    [&text(key), &kind.to_le_bytes()[..], bytes].concat()
-}
-
-/// Encodes a tensor's description, `sizes` innermost first.
-fn tensor(name: &str, sizes: &[u64], kind: u32, offset: u64) -> Vec<u8> {
-    let mut bytes = [&text(name), &(sizes.len() as u32).to_le_bytes()[..]].concat();
-    sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
-    bytes.extend(kind.to_le_bytes());
-    bytes.extend(offset.to_le_bytes());
-    bytes
-}
-
-/// Creates a file of version 3 with `data` bytes of data.
-fn file(values: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
-    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
-    bytes.extend((tensors.len() as u64).to_le_bytes());
-    bytes.extend((values.len() as u64).to_le_bytes());
-    bytes.extend(values.concat());
-    bytes.extend(tensors.concat());
-    bytes.resize(bytes.len().next_multiple_of(32) + data, 0);
-    bytes
-}
+use crate::testing::gguf::{file, tensor, text, value, value_text};
 
 fn parsed(bytes: &[u8]) -> Result<Header, Error> {
     parse(Path::new("x.gguf"), bytes)
@@ -41,7 +12,7 @@ fn message(bytes: &[u8]) -> String {
 #[test]
 fn sizes_are_turned_round_and_offsets_count_from_the_data() -> Result<(), Error> {
     let bytes = file(
-        &[value("a.b", 4, &7_u32.to_le_bytes()), value("c", 8, &text("d"))],
+        &[value("a.b", 4, &7_u32.to_le_bytes()), value_text("c", "d")],
         &[tensor("w", &[32, 3], 8, 0), tensor("b", &[2], 0, 128)],
         136,
     );
@@ -74,6 +45,7 @@ fn what_is_no_gguf_of_today_is_told_by_its_version() {
         message(&file)
     };
     assert_eq!(version([1, 0, 0, 0]), "`x.gguf` cannot be read: it is a GGUF file of version 1");
+    assert_eq!(version([0; 4]), "`x.gguf` cannot be read: it is a GGUF file of version 0");
     assert_eq!(version([9, 0, 0, 0]), "`x.gguf` cannot be read: it is a GGUF file of version 9");
     assert_eq!(version([0, 0, 0, 3]), "`x.gguf` cannot be read: it is a GGUF file in big-endian");
     assert!(message(b"GGML\x03\0\0\0").contains("does not begin with `GGUF`"));

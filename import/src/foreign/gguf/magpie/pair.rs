@@ -1,7 +1,7 @@
 //! A file with the model and a file with the codec, of the port of February 2026.
 //!
-//! They have few settings. So sizes are those of the tensors, and a run has the settings of the
-//! reference's classes; for the released sizes, those of the release.
+//! They have few settings. So sizes are those of the tensors. A run has the settings of the release if
+//! the sizes are released ones, else those of the reference's classes.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -74,7 +74,9 @@ pub(super) fn of_talker(
         "tts_eos_token_id": values.number("text.tts_eos_id")?,
         "talker_config": talker,
     });
-    if values.get("spk_enc.embedding_length").is_some() {
+    // A fine-tuned model has the value of its base model, and not the network.
+    let has_encoder = values.text("model_type")? == "base" || tensors.has("spk_enc.conv0.weight");
+    if has_encoder && values.get("spk_enc.embedding_length").is_some() {
         config["speaker_encoder_config"] = speaker_encoder(&values, tensors)?;
     }
     let generation = generation(header)?;

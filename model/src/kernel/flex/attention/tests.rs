@@ -5,6 +5,7 @@ use burn::tensor::{Bool, bf16};
 
 use super::super::tests::{assert_close, random};
 use super::*;
+use crate::testing::values;
 
 type Heads4 = Tensor<Flex, 4>;
 
@@ -18,10 +19,6 @@ fn ours(q: &Heads4, k: &Heads4, v: &Heads4, mask: &Mask<Flex>) -> Heads4 {
 fn check(q: &Heads4, k: &Heads4, v: &Heads4, mask: &Mask<Flex>) {
     let expected = reference::attention(q.clone(), k.clone(), v.clone(), mask);
     assert_close(ours(q, k, v, mask), expected, 1e-5);
-}
-
-fn values(x: Heads4) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// Returns padding flags of `batch` items: every `every`th key before `end` is real.

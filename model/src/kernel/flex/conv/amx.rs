@@ -2,8 +2,8 @@
 //!
 //! One instruction multiplies 16 samples by 16 lines of words with those lines by 16 rows of the filter. A word
 //! has the numbers of [`super::pairs`]. A tile is 16 lines of 64 bytes: the words of a sample are neighbours in a
-//! window, and those of a line are neighbours in a filter, so a line of a tile is one of the cache, whatever the tap,
-//! but for the weights of a last panel of fewer than 16 rows. Loads across two lines take twice as long.
+//! window, and the words of a line are neighbours in a filter. So a line of a tile is a line of the cache for every
+//! tap, except in a last panel of fewer than 16 rows. Loads across two lines take twice as long.
 //!
 //! Sums have another order than those of [`super::pairs`]. It depends neither on the window nor on
 //! the place in it.

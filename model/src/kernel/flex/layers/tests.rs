@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::kernel::flex::level::tests::{at_every_level, at_every_level_on};
-use crate::nn;
+use crate::{nn, testing::values};
 
 const D: usize = 16;
 
@@ -34,10 +34,6 @@ fn weights([hidden, queries, keys, inner]: Widths, dtype: DType) -> LayerWeights
         down_proj: map(hidden, inner),
         epsilon: 1e-6,
     }
-}
-
-fn values<const R: usize>(x: Tensor<Flex, R>) -> Vec<f32> {
-    x.into_data().to_vec().expect("f32")
 }
 
 /// True if the kernel supports the layer.

@@ -10,7 +10,7 @@ use super::{
         super::{primitive, reference, tensor},
         contiguous, from_values,
     },
-    Curve, FAR, PI, ROUNDING, SINE,
+    Curve, FAR, reduced_sine,
 };
 use crate::kernel::flex::level;
 
@@ -97,19 +97,7 @@ fn pass<S: Simd>(
     // Beyond `FAR` an f32 angle does not determine its sine, so the angle is clamped.
     let far = simd.splat_f32s(FAR);
     let angle = simd.max_f32s(simd.min_f32s(angle, far), simd.splat_f32s(-FAR));
-    let rounding = simd.splat_f32s(ROUNDING);
-    let turns = simd.mul_add_f32s(angle, simd.splat_f32s(std::f32::consts::FRAC_1_PI), rounding);
-    let turns = simd.sub_f32s(turns, rounding);
-    let mut r = angle;
-    for part in PI {
-        r = simd.mul_add_f32s(turns, simd.splat_f32s(-part), r);
-    }
-    let u = simd.mul_f32s(r, r);
-    let mut polynomial = simd.splat_f32s(SINE[3]);
-    for term in [SINE[2], SINE[1], SINE[0]] {
-        polynomial = simd.mul_add_f32s(polynomial, u, simd.splat_f32s(term));
-    }
-    let sine = simd.mul_add_f32s(simd.mul_f32s(polynomial, u), r, r);
+    let [sine, u] = reduced_sine(simd, angle);
     let mut cosine = simd.splat_f32s(COSINE[5]);
     for term in [COSINE[4], COSINE[3], COSINE[2], COSINE[1], COSINE[0]] {
         cosine = simd.mul_add_f32s(cosine, u, simd.splat_f32s(term));

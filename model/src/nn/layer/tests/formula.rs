@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_flex::Flex;
 
-use super::{EPSILON, Layer, LayerSpec};
+use super::{EPSILON, Layer, LayerShape, LayerSpec};
 use crate::nn::{Activation, NormKind};
 
 /// The parameters of a layer by their paths.
@@ -45,7 +45,7 @@ pub(super) fn rows(x: Tensor<Flex, 3>) -> Rows {
     numbers(x).chunks(width).map(<[f64]>::to_vec).collect()
 }
 
-fn sum(a: Rows, b: Rows) -> Rows {
+pub(super) fn sum(a: Rows, b: Rows) -> Rows {
     let add = |(a, b): (Vec<f64>, Vec<f64>)| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
     a.into_iter().zip(b).map(add).collect()
 }
@@ -72,13 +72,9 @@ impl Formula<'_> {
 
     fn linear(&self, x: &Rows, name: &str) -> Rows {
         let weight = &self.values[&format!("{name}.weight")];
-        let bias = self.values.get(&format!("{name}.bias"));
-        assert_eq!(bias.is_some(), self.spec.bias, "{name}");
         let map = |x: &Vec<f64>| {
-            let out = |(o, w): (usize, &[f64])| -> f64 {
-                w.iter().zip(x).map(|(w, x)| w * x).sum::<f64>() + bias.map_or(0.0, |bias| bias[o])
-            };
-            weight.chunks(x.len()).enumerate().map(out).collect()
+            let out = |w: &[f64]| -> f64 { w.iter().zip(x).map(|(w, x)| w * x).sum() };
+            weight.chunks(x.len()).map(out).collect()
         };
         x.iter().map(map).collect()
     }
@@ -121,25 +117,19 @@ impl Formula<'_> {
         (0..half).map(first).chain((0..half).map(second)).collect()
     }
 
-    fn attention(&self, x: &Rows, source: &Rows, name: &str, is_self: bool) -> Rows {
-        let (heads, kv_heads, width) = match self.spec.cross {
-            Some(cross) if !is_self => (cross.heads, cross.kv_heads, cross.head_dim),
-            _ => {
-                let shape = self.spec.shape;
-                (shape.heads, shape.kv_heads, shape.head_dim)
-            }
-        };
-        let scale = self.spec.score_scale.unwrap_or((width as f64).powf(-0.5));
-        let map = |x: &Rows, part: &str| self.linear(x, &format!("{name}.{part}"));
+    pub(super) fn attention(&self, x: &Rows, source: &Rows, is_self: bool) -> Rows {
+        let LayerShape { heads, kv_heads, head_dim: width, .. } = self.spec.shape;
+        let scale = (width as f64).powf(-0.5);
+        let map = |x: &Rows, part: &str| self.linear(x, &format!("self_attn.{part}"));
         let (q, k, v) = (map(x, "q_proj"), map(source, "k_proj"), map(source, "v_proj"));
         let place = |position: usize| is_self.then_some(position);
         let mixed = q.iter().enumerate().map(|(i, q)| {
             let mut out = Vec::new();
             for head in 0..heads {
                 let of_kv = head / (heads / kv_heads) * width;
-                let q = self.head(&q[head * width..][..width], &format!("{name}.q_norm"), place(i));
+                let q = self.head(&q[head * width..][..width], "self_attn.q_norm", place(i));
                 let weight = |(j, k): (usize, &Vec<f64>)| {
-                    let k = self.head(&k[of_kv..][..width], &format!("{name}.k_norm"), place(j));
+                    let k = self.head(&k[of_kv..][..width], "self_attn.k_norm", place(j));
                     let score: f64 = q.iter().zip(&k).map(|(q, k)| q * k).sum();
                     let is_seen = !is_self || (self.sees)(i, j);
                     if is_seen { (score * scale).exp() } else { 0.0 }
@@ -184,15 +174,10 @@ impl Formula<'_> {
         x.into_iter().map(one).collect()
     }
 
-    pub(super) fn layer(&self, x: Rows, memory: &Rows) -> Rows {
+    pub(super) fn layer(&self, x: Rows) -> Rows {
         let normed = self.norm(&x, "input_layernorm");
-        let mixed = self.attention(&normed, &normed, "self_attn", true);
-        let mut x = sum(x, self.scaled(mixed, "self_attn_layer_scale"));
-        if self.spec.cross.is_some() {
-            let normed = self.norm(&x, "cross.query_norm");
-            let memory = self.norm(memory, "cross.memory_norm");
-            x = sum(x, self.attention(&normed, &memory, "cross.attn", false));
-        }
+        let mixed = self.attention(&normed, &normed, true);
+        let x = sum(x, self.scaled(mixed, "self_attn_layer_scale"));
         let normed = self.norm(&x, "post_attention_layernorm");
         let mixed = self.mlp(&normed);
         sum(x, self.scaled(mixed, "mlp_layer_scale"))

@@ -55,6 +55,11 @@ fn numbers_of_a_schedule_are_names_and_not_indices() {
     let config = read(&value).expect("valid");
     assert_eq!(config.schedule(), [5, 0]);
     assert_eq!(config.weight_ids(), [0, 5]);
+    // As in the reference, a longer schedule has weights that no stage reads.
+    value["runtime"]["weights_schedule"] = json!([5, 0, 7]);
+    let config = read(&value).expect("valid");
+    assert_eq!(config.schedule(), [5, 0]);
+    assert_eq!(config.weight_ids(), [0, 5, 7]);
 }
 
 /// The first path is the key in the file, the second one the key of the message. Row 6 of the server's table: a
@@ -82,7 +87,7 @@ fn values_that_cannot_be_right_are_refused_by_their_key() {
     for (block, key, value) in [
         ("data", "audio_pad_token_id", json!(66)),
         ("data", "audio_bos_token_id", json!(65)),
-        ("runtime", "weights_schedule", json!([0, 1, 2])),
+        ("runtime", "weights_schedule", json!([0])),
         ("runtime", "max_context_steps", json!(0)),
         ("model", "rope_min_timescale", json!(0)),
         ("model", "normalization_layer_epsilon", json!(0)),
@@ -98,6 +103,9 @@ fn an_unknown_key_changes_nothing_and_an_unknown_activation_is_refused() {
     let mut value = smallest();
     value["model"]["dropout"] = json!(0.5);
     assert_eq!(read(&value).expect("valid"), read(&smallest()).expect("valid"));
+    value["model"]["linear"] = json!({ "mlp_activations": ["swiglu", "geglu"] });
+    let functions = read(&value).expect("the reference's other names").model.linear.mlp_activations;
+    assert_eq!(functions, [Function::Silu, Function::Gelu]);
     value["model"]["linear"] = json!({ "mlp_activations": ["tanh", "linear"] });
     let error = read(&value).expect_err("no such activation").to_string();
     assert!(error.contains("tanh"), "{error}");

@@ -5,10 +5,9 @@
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::causal::{causal, causal_transposed};
 use crate::{
     Backend,
-    kernel::{self, FusedLayers},
+    kernel::{self, ConvGeometry, FusedLayers},
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, SnakeBeta},
 };
 
@@ -50,12 +49,16 @@ impl<B: Backend> Block<B> {
     /// Creates a stage from `wide` channels to half of them.
     pub(super) fn init(wide: usize, rate: usize, device: &B::Device) -> Self {
         let (channels, taps) = (wide / 2, 2 * rate);
-        let geometry = causal_transposed(taps, rate);
+        let geometry = ConvGeometry::causal_transposed(taps, rate);
+        let conv = |taps, dilation| {
+            let geometry = ConvGeometry::causal(taps, dilation);
+            Conv1d::init_with_bias([channels; 2], taps, geometry, device)
+        };
         let unit = |dilation| ResidualUnit {
             act1: SnakeBeta::init(channels, device),
-            conv1: Conv1d::init_with_bias([channels; 2], 7, causal(7, dilation), device),
+            conv1: conv(7, dilation),
             act2: SnakeBeta::init(channels, device),
-            conv2: Conv1d::init_with_bias([channels; 2], 1, causal(1, 1), device),
+            conv2: conv(1, 1),
         };
         Self {
             snake: SnakeBeta::init(wide, device),

@@ -13,13 +13,13 @@ use burn::{
 use super::{
     DecoderConfig,
     block::{Block, BlockState},
-    causal::causal,
     quantizer::Quantizer,
     transformer::{Past, Transformer},
     upsample::{Upsample, UpsampleState},
 };
 use crate::{
-    Backend, NoTap, Place, Tap, kernel,
+    Backend, NoTap, Place, Tap,
+    kernel::{self, ConvGeometry},
     nn::{Archive, Conv1d, ConvState, ForeignState, SnakeBeta},
 };
 
@@ -58,7 +58,9 @@ impl<B: Backend> Decoder<B> {
             Block::init(config.decoder_dim >> index, rate, device)
         };
         let narrow = config.decoder_dim >> config.upsample_rates.len();
-        let conv = |channels, taps| Conv1d::init_with_bias(channels, taps, causal(taps, 1), device);
+        let conv = |channels, taps| {
+            Conv1d::init_with_bias(channels, taps, ConvGeometry::causal(taps, 1), device)
+        };
         Self {
             quantizer: Quantizer::init(config, device),
             pre_conv: conv([config.codebook_dim, latent], 3),

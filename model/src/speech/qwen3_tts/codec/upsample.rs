@@ -8,17 +8,18 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::causal::{causal, causal_transposed};
 use crate::{
     Backend,
     kernel::{self, ConvGeometry},
-    nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, Linear, ones, random},
+    nn::{
+        Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, Linear, Norm, NormKind, random,
+    },
 };
 
 /// Epsilon of the layer norm, a constant of the reference.
 const EPSILON: f64 = 1e-6;
-/// Samples that are multiplied at once: as many as kernels compute each for itself, so that the
-/// result of a sample does not depend on the number of samples that arrived with it.
+/// Samples that are multiplied at once. Kernels compute each of so few rows alone, so the result of a
+/// sample does not depend on the number of samples that arrived with it.
 const PIECE: usize = 16;
 /// Taps of the depthwise convolution.
 const TAPS: usize = 7;
@@ -34,16 +35,10 @@ pub(super) struct Upsample<B: Backend> {
 #[derive(Module, Debug)]
 struct ConvNeXt<B: Backend> {
     dwconv: Conv1d<B>,
-    norm: LayerNorm<B>,
+    norm: Norm<B>,
     pwconv1: Linear<B>,
     pwconv2: Linear<B>,
     gamma: Param<Tensor<B, 1>>,
-}
-
-#[derive(Module, Debug)]
-struct LayerNorm<B: Backend> {
-    weight: Param<Tensor<B, 1>>,
-    bias: Param<Tensor<B, 1>>,
 }
 
 /// The past of a stage.
@@ -64,16 +59,13 @@ impl<B: Backend> Upsample<B> {
     }
 
     pub(super) fn init(channels: usize, factor: usize, device: &B::Device) -> Self {
-        let depthwise = ConvGeometry { groups: channels, ..causal(TAPS, 1) };
-        let geometry = causal_transposed(factor, factor);
+        let depthwise = ConvGeometry { groups: channels, ..ConvGeometry::causal(TAPS, 1) };
+        let geometry = ConvGeometry::causal_transposed(factor, factor);
         Self {
             conv: ConvTranspose1d::init_with_bias([channels; 2], factor, geometry, device),
             convnext: ConvNeXt {
                 dwconv: Conv1d::init_with_bias([channels; 2], TAPS, depthwise, device),
-                norm: LayerNorm {
-                    weight: ones([channels], device),
-                    bias: random([channels], 0.02, device),
-                },
+                norm: Norm::init(NormKind::Layer { bias: true }, channels, EPSILON, device),
                 pwconv1: Linear::init_with_bias(channels, 4 * channels, device),
                 pwconv2: Linear::init_with_bias(4 * channels, channels, device),
                 gamma: random([channels], 0.5, device),
@@ -92,8 +84,7 @@ impl<B: Backend> Upsample<B> {
         let x = self.conv.forward_next(x, &mut state.conv);
         let block = &self.convnext;
         let y = block.dwconv.forward_next(x.clone(), &mut state.dwconv).swap_dims(1, 2);
-        let (weight, bias) = (block.norm.weight.val(), block.norm.bias.val());
-        let y = kernel::layer_norm(y, weight, Some(bias), EPSILON);
+        let y = block.norm.forward(y);
         let samples = y.dims()[1];
         let pieces = (0..samples).step_by(PIECE).map(|first| {
             let piece = y.clone().narrow(1, first, PIECE.min(samples - first));
