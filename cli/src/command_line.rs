@@ -8,6 +8,7 @@ use crate::{
     args::{self, Global, Typed},
     commands,
     exit::{EXIT_CODES, USAGE, exit},
+    report::{Report, Stdout},
     settings::Settings,
     version,
 };
@@ -143,9 +144,12 @@ pub(crate) fn parse(settings: Option<&Settings>) -> Result<Cli, ExitCode> {
         Ok(cli)
     });
     read.map_err(|error| mistakes::explained(error, &command)).map_err(|error| {
-        // A closed pipe, as in `acestep --help | head -1`, is no failure.
-        let _ = error.print();
-        if error.use_stderr() { exit(USAGE) } else { ExitCode::SUCCESS }
+        match error.print().map_err(Stdout) {
+            _ if error.use_stderr() => exit(USAGE),
+            // A closed pipe, as in `acestep --help | head -1`, is no failure there.
+            Err(error) => Report::SILENT.failure(&error.into()),
+            Ok(()) => ExitCode::SUCCESS,
+        }
     })
 }
 

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acestep_engine::CancelIf;
 use serde_json::json;
 
 use crate::{error, exit::INTERRUPTED, report, report::Report};
@@ -85,6 +86,9 @@ fn survive_file_limits() {
 pub(crate) fn was_pressed() -> bool {
     PRESSES.load(Ordering::SeqCst) > 0
 }
+
+/// Cancels work after the first press.
+pub(crate) const STOP: CancelIf<fn() -> bool> = CancelIf(was_pressed);
 
 /// Runs `wait`, which can end at any time without loss: the first press ends the program.
 pub(crate) fn at_once<T>(wait: impl FnOnce() -> T) -> T {

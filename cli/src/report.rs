@@ -46,8 +46,7 @@ pub(crate) const CYAN: &str = "\x1b[36m";
 pub(crate) const PLAIN: &str = "\x1b[0m";
 
 impl Report {
-    /// Settings for tests: nothing but errors is printed.
-    #[cfg(test)]
+    /// Settings that print errors alone.
     pub(crate) const SILENT: Self =
         Self { verbosity: -1, color: ColorChoice::Never, progress: false, json: false };
 

@@ -169,54 +169,59 @@ fn a_tokenizer_that_is_broken_is_refused() {
 /// A song of ten minutes with a copy of the tiny model, to whose file of weights something is done while the
 /// transformer is at work.
 #[cfg(unix)]
-fn meddled(meddle: impl FnOnce(&Path)) -> (Dir, Run) {
+fn meddled(meddle: impl FnOnce(&Path)) -> (Dir, String) {
     use std::{
         io::{BufRead, BufReader, Read},
         process::Stdio,
-        time::Duration,
     };
     let dir = Dir::new();
     let model = dir.checkpoint();
     let path = model.to_str().expect("UTF-8");
     let args = ["generate", "rain", "--no-thinking", "--duration", "600", "--model", path];
-    let mut command = dir.command(&[&args[..], &["--dtype", "f32", "-o", "a.wav"]].concat());
+    let more = ["--dtype", "f32", "-o", "a.wav", "--progress", "json"];
+    let mut command = dir.command(&[&args[..], &more].concat());
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
-    while !said.contains("turbo on cpu") {
+    let is_step =
+        |line: &str| line.contains(r#""event":"step""#) && line.contains(r#""diffusion""#);
+    while !said.lines().last().is_some_and(is_step) {
         assert_ne!(stderr.read_line(&mut said).expect("UTF-8"), 0, "it ended: {said}");
     }
-    std::thread::sleep(Duration::from_millis(500));
     meddle(&model.join("model.safetensors"));
     stderr.read_to_string(&mut said).expect("UTF-8");
-    let code = child.wait().expect("the program ends").code();
-    (dir, Run { code, stdout: Vec::new(), stderr: said })
+    assert_eq!(child.wait().expect("the program ends").code(), Some(1), "{said}");
+    let error = said.lines().find(|line| line.contains(r#""event":"error""#));
+    (dir, error.expect(&said).to_owned())
 }
 
 /// The weights of f32 are used in their file, where nothing is any more: no signal ends the program.
 #[cfg(unix)]
 #[test]
 fn a_file_that_is_cut_while_a_song_is_made_is_an_error() {
-    let (dir, run) = meddled(|path| {
+    let (dir, error) = meddled(|path| {
         fs::File::options().write(true).open(path).and_then(|file| file.set_len(100)).expect("cut");
     });
-    run.failed(1)
-        .says("model.safetensors` was cut from ")
-        .says(" while it was in use")
-        .says("hint: wait until it is whole and run this again");
+    for words in [
+        "model.safetensors` was cut from ",
+        " while it was in use",
+        "wait until it is whole and run this again",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
     assert!(!dir.path("a.wav").exists());
 }
 
 #[cfg(unix)]
 #[test]
 fn a_file_that_is_overwritten_while_a_song_is_made_is_an_error() {
-    let (dir, run) = meddled(|path| {
+    let (dir, error) = meddled(|path| {
         let mut bytes = fs::read(path).expect("a file");
         let last = bytes.len() - 2;
         bytes[last] ^= 1;
         fs::write(path, bytes).expect("written");
     });
-    run.failed(1).says("model.safetensors` was written to while it was in use");
+    assert!(error.contains("model.safetensors` was written to while it was in use"), "{error}");
     assert!(!dir.path("a.wav").exists());
 }

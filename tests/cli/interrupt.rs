@@ -38,8 +38,18 @@ impl Busy {
             line.clear();
             assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
         }
+        // A press during any step has the same result: most come in the middle of one.
         thread::sleep(Duration::from_millis(500));
         Self { child, stderr }
+    }
+
+    /// Reads standard error to the line with these words.
+    fn read_until(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert_ne!(self.stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
+        }
     }
 
     fn interrupt(&self) {
@@ -71,9 +81,10 @@ fn one_press_ends_after_the_step_and_leaves_no_file() {
 fn two_presses_end_at_once_and_leave_no_file() {
     let dir = Dir::new();
     // The whole song is one tile, so one step takes far too long to wait for.
-    let busy = Busy::new(&dir, &["--vae-chunk", "1000000"]);
+    let mut busy = Busy::new(&dir, &["--vae-chunk", "1000000"]);
     busy.interrupt();
-    thread::sleep(Duration::from_millis(100));
+    // Two signals at once would be one.
+    busy.read_until("press Ctrl-C again");
     let start = Instant::now();
     busy.interrupt();
     let (code, rest) = busy.end();

@@ -12,7 +12,7 @@ fn impossible_numbers_are_refused_for_every_flag() {
         ("--guidance-scale", &["0", "-1", "nan", "inf", "1e30"]),
         ("--cfg-interval-start", &["-1", "1.5", "nan", "inf", "1e30"]),
         ("--cfg-interval-end", &["-1", "1.5", "nan", "inf", "1e30"]),
-        ("--shift", &["0", "-1", "nan", "inf", "1e30"]),
+        ("--shift", &["0", "-1", "nan", "inf", "1e30", "1e-30"]),
         ("--timesteps", &["nan", "inf", "1e30", "2,1", "0.5,0.9", "0", ""]),
         ("--seed", &["-1", "-2", "1.5", "nan", "1e30", "18446744073709551616", "1,,2"]),
         ("--batch-size", &["0", "-1", "9", "nan", "1e30", "4294967297"]),

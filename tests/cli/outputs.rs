@@ -186,11 +186,13 @@ fn a_file_that_is_read_is_not_replaced() {
         ("genres", "rock"),
         ("request", r#"{"caption": "rain"}"#),
         ("settings", "threads = 1"),
+        ("settings.png", "threads = 1"),
         ("manner.json", "calm"),
     ];
     for (name, text) in texts {
         dir.write(name, text);
     }
+    dir.tiny(&["rain", "-o", "b.wav", "--output-latents", "b.vae"]).succeeded();
     let song = ["generate", "rain", "-o", "a.wav"];
     for (name, verb, args) in [
         ("words", &song[..], &["--lyrics", "@words", "--output-lrc", "./words"][..]),
@@ -206,10 +208,14 @@ fn a_file_that_is_read_is_not_replaced() {
             &["--instruct", "@manner.json", "--timestamps", "manner.json"],
         ),
         ("settings", &["plan", "rain"], &["--config", "settings", "--output-text", "settings"]),
+        ("settings", &["codec", "encode", "b.wav"], &["--config", "settings", "-o", "settings"]),
+        ("settings", &["codec", "decode", "b.vae"], &["--config", "settings", "-o", "settings"]),
     ] {
         let run = dir.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);
         run.says(&format!("{name}` would be written over itself"));
     }
+    let plot = ["plot", "b.wav", "--config", "settings.png", "-o", "./settings.png", "--force"];
+    dir.run(&plot).failed(2).says("settings.png` would be written over itself");
     for (name, text) in texts {
         assert_eq!(dir.read(name), text.as_bytes());
     }

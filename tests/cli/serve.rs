@@ -244,6 +244,7 @@ fn jobs_survive_a_killed_server() {
     }
     dir.run(&["jobs", "retry", &id(&first), "--data-dir", "data"]).succeeded();
     server.until(&id(&first), "running");
+    dir.run(&["jobs", "list", "--data-dir", "data", "--limit", "0"]).failed(2);
     let list = dir.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
     let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     let states: Vec<&Value> =

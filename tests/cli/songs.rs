@@ -181,6 +181,8 @@ fn a_full_standard_output_is_an_error() {
     }
     // The song file is complete.
     assert_eq!(dir.files(), ["a.wav"]);
+    let help = dir.command(&["--help"]).stdout(full()).output().expect("runs");
+    assert_eq!(help.status.code(), Some(1));
 }
 
 #[cfg(target_os = "linux")]

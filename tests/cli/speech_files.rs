@@ -41,7 +41,7 @@ fn a_directory_of_two_gguf_files_is_a_speech_model() {
         {
             let made = format!("{index}-{dtype}.wav");
             let run = speak(&[model, &["--dtype", dtype, "-o", &made]].concat());
-            run.says("qwen-talker-0.6b-customvoice on cpu");
+            run.says("Qwen3-TTS-12Hz-0.6B-CustomVoice on cpu");
             assert!(dir.read(&made) == dir.read(&expected), "{model:?} {dtype}");
         }
     }

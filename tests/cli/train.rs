@@ -53,6 +53,7 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
     learn(&["--rank", "0"]).failed(2).says("rank");
     learn(&["--alpha", "-1"]).failed(2);
     learn(&["--seed=-1"]).failed(2).says("a seed is a whole number from 0 to");
+    learn(&["--learning-rate", "1e-300"]).failed(2).says("use 0.000000001 to 1");
     learn(&["--learning-rate", "nan"]).failed(2).says("learning-rate");
     learn(&["--max-duration", "1e9"]).failed(2).says("max-duration");
     learn(&["--dtype", "q8"]).failed(2).says("int8 weights cannot be trained");

@@ -36,6 +36,17 @@ fn speak(dir: &Dir, more: &[&str]) -> Run {
     run(dir, &[&short[..], more].concat())
 }
 
+#[test]
+fn a_voice_does_not_replace_the_settings() {
+    let dir = Dir::new();
+    let kept = "data/acestep/voices/me.safetensors";
+    fs::create_dir_all(dir.path("data/acestep/voices")).expect("a folder");
+    dir.write(kept, "threads = 1");
+    let more = ["--config", kept, "--force"];
+    make(&dir, "me", &more).failed(2).says("me.safetensors` would be written over itself");
+    assert_eq!(dir.read(kept), b"threads = 1");
+}
+
 /// The same samples as with the recording, without it.
 #[test]
 fn a_kept_voice_speaks_as_its_recording() {

@@ -38,6 +38,7 @@ props = server.get("/props")
 default = props["default"]
 assert props["models"]["dit"] and props["models"]["lm"], props
 assert props["presets"]["turbo"]["inference_steps"] == 8
+assert props["presets"]["sft"]["guidance_scale"] == 7 and default["dcw_mode"] == "low"
 
 # Inspire, format, compose.
 request = {**default, "caption": "rain", "synth_model": props["models"]["dit"][0]}

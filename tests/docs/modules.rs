@@ -63,15 +63,33 @@ impl Names {
     fn is_root(&self, name: &syn::Ident) -> bool {
         name == "crate" || self.is_top && name == "super"
     }
+}
 
-    fn leaves(&mut self, tree: &UseTree) {
-        match tree {
-            UseTree::Path(path) => self.used.extend([path.ident.to_string()]),
-            UseTree::Name(name) => self.used.extend([name.ident.to_string()]),
-            UseTree::Rename(name) => self.used.extend([name.ident.to_string()]),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.leaves(tree)),
-            UseTree::Glob(_) => (),
+/// Returns the identifiers of each path that a `use` names, and its name here; none for a glob.
+fn paths(tree: &UseTree) -> Vec<(Vec<String>, Option<String>)> {
+    match tree {
+        UseTree::Path(path) => {
+            let mut below = paths(&path.tree);
+            below.iter_mut().for_each(|(names, _)| names.insert(0, path.ident.to_string()));
+            below
         }
+        UseTree::Name(name) => vec![(vec![name.ident.to_string()], Some(name.ident.to_string()))],
+        UseTree::Rename(name) => {
+            vec![(vec![name.ident.to_string()], Some(name.rename.to_string()))]
+        }
+        UseTree::Group(group) => group.items.iter().flat_map(paths).collect(),
+        UseTree::Glob(_) => vec![(Vec::new(), None)],
+    }
+}
+
+/// True if only tests have an item.
+fn is_item_of_tests(item: &Item) -> bool {
+    match item {
+        Item::Mod(item) => is_of_tests(&item.attrs),
+        Item::Fn(item) => is_of_tests(&item.attrs),
+        Item::Use(item) => is_of_tests(&item.attrs),
+        Item::Impl(item) => is_of_tests(&item.attrs),
+        _ => false,
     }
 }
 
@@ -88,21 +106,17 @@ fn is_of_tests(attributes: &[Attribute]) -> bool {
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_item(&mut self, item: &'ast Item) {
-        let attributes = match item {
-            Item::Mod(item) => &item.attrs,
-            Item::Fn(item) => &item.attrs,
-            Item::Use(item) => &item.attrs,
-            Item::Impl(item) => &item.attrs,
-            _ => return visit::visit_item(self, item),
-        };
-        if !is_of_tests(attributes) {
+        if !is_item_of_tests(item) {
             visit::visit_item(self, item);
         }
     }
 
     fn visit_use_tree(&mut self, tree: &'ast UseTree) {
         match tree {
-            UseTree::Path(path) if self.is_root(&path.ident) => self.leaves(&path.tree),
+            UseTree::Path(path) if self.is_root(&path.ident) => {
+                let names = paths(&path.tree).into_iter();
+                self.used.extend(names.filter_map(|(names, _)| names.into_iter().next()));
+            }
             UseTree::Group(_) => visit::visit_use_tree(self, tree),
             _ => (),
         }
@@ -128,23 +142,13 @@ impl<'ast> Visit<'ast> for Names {
 
 /// Returns the module of each name that the crate root re-exports: `Request` is from `request`.
 fn reexports(file: &Path) -> BTreeMap<String, String> {
-    fn leaves(tree: &UseTree, module: &str, found: &mut BTreeMap<String, String>) {
-        match tree {
-            UseTree::Path(path) => leaves(&path.tree, module, found),
-            UseTree::Name(name) => drop(found.insert(name.ident.to_string(), module.to_owned())),
-            UseTree::Rename(name) => drop(found.insert(name.rename.to_string(), module.to_owned())),
-            UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| leaves(tree, module, found))
-            }
-            UseTree::Glob(_) => (),
-        }
-    }
     let mut found = BTreeMap::new();
     for item in syn::parse_file(&text(file)).expect("Rust").items {
         if let Item::Use(item) = item
             && let UseTree::Path(path) = &item.tree
         {
-            leaves(&path.tree, &path.ident.to_string(), &mut found);
+            let names = paths(&path.tree).into_iter().filter_map(|(_, name)| name);
+            found.extend(names.map(|name| (name, path.ident.to_string())));
         }
     }
     found
@@ -246,36 +250,15 @@ fn a_cycle_is_found_and_a_chain_is_none() {
 #[derive(Default)]
 struct Identifiers(BTreeSet<String>);
 
-impl Identifiers {
-    fn leaves(&mut self, tree: &UseTree) {
-        match tree {
-            UseTree::Path(path) => {
-                self.0.insert(path.ident.to_string());
-                self.leaves(&path.tree);
-            }
-            UseTree::Name(name) => drop(self.0.insert(name.ident.to_string())),
-            UseTree::Rename(name) => drop(self.0.insert(name.ident.to_string())),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.leaves(tree)),
-            UseTree::Glob(_) => (),
-        }
-    }
-}
-
 impl<'ast> Visit<'ast> for Identifiers {
     fn visit_item(&mut self, item: &'ast Item) {
-        let is_of_tests = match item {
-            Item::Mod(item) => is_of_tests(&item.attrs),
-            Item::Fn(item) => is_of_tests(&item.attrs),
-            Item::Use(item) => is_of_tests(&item.attrs),
-            _ => false,
-        };
-        if !is_of_tests {
+        if !is_item_of_tests(item) {
             visit::visit_item(self, item);
         }
     }
 
     fn visit_use_tree(&mut self, tree: &'ast UseTree) {
-        self.leaves(tree);
+        self.0.extend(paths(tree).into_iter().flat_map(|(names, _)| names));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -41,11 +41,13 @@ fn speaker() -> Speaker {
     let json = r#"{"transcription": [{"text": " hello", "offsets": {"from": 80, "to": 360}}]}"#;
     fs::write(&words, json).expect("a file");
     let mut notices = Vec::new();
-    let speaker = Speaker::read(&sound, &words, "words_1", &mut notices).expect("a speaker");
+    let speaker =
+        Speaker::read(&sound, &words, "words_1", &Unobserved, &mut notices).expect("a speaker");
     assert_eq!((speaker.words.len(), notices.len()), (1, 1));
     assert!(notices[0].0.ends_with("has 16000 Hz: it is resampled to 24000 Hz"), "{}", notices[0]);
     fs::write(&words, "[]").expect("a file");
-    let error = Speaker::read(&sound, &words, "words_1", &mut notices).expect_err("no words");
+    let error =
+        Speaker::read(&sound, &words, "words_1", &Unobserved, &mut notices).expect_err("no words");
     assert!(error.is_usage() && error.to_string().contains("it has no words"), "{error}");
     speaker
 }

@@ -118,10 +118,9 @@ fn gguf_files_speak_exactly_as_the_release_that_they_were_made_of() {
         let alone = Qwen3Tts::open(dir.path()).expect("a directory");
         for model in [&named, &alone, &Qwen3Tts::open(&file).expect("a file")] {
             assert_eq!(model.path(), file);
-            assert_eq!(
-                model.name(),
-                file.file_stem().expect("one").to_string_lossy().replace("-F32", "")
-            );
+            // A kept voice finds its model by it.
+            assert_eq!(model.name(), format!("Qwen3-TTS-12Hz-0.6B-{kind}"));
+            assert_eq!(find(model.name(), dir.path()).path(), file);
             assert_eq!(model.origin().to_string(), "GGUF, F32");
             assert_eq!(model.origin().format, ModelFormat::Gguf);
             assert_eq!(model.notices(), [""; 0]);
@@ -416,6 +415,25 @@ fn a_value_that_is_missing_or_contradicts_another_is_named() {
     file.set("tokenizer.ggml.merges", value_texts(&["Ġ a".to_owned()]));
     let (text, _) = file.refused();
     assert!(text.contains("`tokenizer.ggml.merges` has no merge for `he`"), "{text}");
+}
+
+/// As upstream's `sft_12hz.py` makes it of a base model: a named speaker, without the speaker encoder.
+#[test]
+fn a_fine_tuned_model_has_the_key_of_its_base_model_and_not_the_network() {
+    let (dir, expected) = (temporary(), released("CustomVoice"));
+    write_rounded_release(dir.path(), "CustomVoice", Weights::F32);
+    let path = dir.path().join("config.json");
+    let text = fs::read_to_string(&path).expect("a golden");
+    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    config["speaker_encoder_config"] = serde_json::json!({ "enc_dim": 48, "sample_rate": 24_000 });
+    fs::write(&path, config.to_string()).expect("written");
+    is_the_same(&Qwen3Tts::open(dir.path()).expect("a directory"), &expected);
+
+    let mut file = Changed::new("CustomVoice");
+    for (key, value) in [("embedding_length", 48), ("sample_rate", 24_000)] {
+        file.values.push((format!("qwen3-tts.spk_enc.{key}"), value_number(value)));
+    }
+    is_the_same(&Qwen3Tts::open(&file.write()).expect("a file"), &expected);
 }
 
 #[test]

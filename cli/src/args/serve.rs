@@ -31,7 +31,7 @@ pub(crate) struct DataDir {
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line, also for what the program itself says.
+    /// One JSON object a line, also for the program's own messages.
     Json,
 }
 
@@ -48,7 +48,7 @@ impl LogFormat {
 /// Flags of `serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Serve {
-    /// Address to listen on. Another one than this machine's own needs a key.
+    /// Address to listen on. One that other machines can reach needs a key.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
 
@@ -163,7 +163,7 @@ pub(crate) struct Operation {
     /// Minutes without progress, up to 1440, after which a job counts as hung, and its worker ends;
     /// 0 for never [default: 30 on a GPU, never on a CPU].
     ///
-    /// The server starts its own worker again; others are started by what started them.
+    /// The server starts its own worker again; a service manager must restart others.
     #[arg(long, value_name = "MINUTES", hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(0..=1440))]
     pub(crate) stall: Option<u32>,
@@ -222,7 +222,8 @@ pub(crate) enum Jobs {
         #[arg(long, value_name = "STATE", value_delimiter = ',')]
         state: Vec<String>,
         /// Most jobs.
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20,
+            value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         /// Print JSON.
         #[arg(long)]
@@ -240,19 +241,17 @@ pub(crate) enum Jobs {
         json: bool,
     },
     /// Cancel jobs.
-    Cancel {
-        #[command(flatten)]
-        data: DataDir,
-        /// Their ids.
-        #[arg(required = true, value_parser = job_id)]
-        ids: Vec<Uuid>,
-    },
+    Cancel(Ids),
     /// Run jobs again that failed or were cancelled.
-    Retry {
-        #[command(flatten)]
-        data: DataDir,
-        /// Their ids.
-        #[arg(required = true, value_parser = job_id)]
-        ids: Vec<Uuid>,
-    },
+    Retry(Ids),
+}
+
+/// Jobs of a queue.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Ids {
+    #[command(flatten)]
+    pub(crate) data: DataDir,
+    /// Their ids.
+    #[arg(required = true, value_parser = job_id)]
+    pub(crate) ids: Vec<Uuid>,
 }

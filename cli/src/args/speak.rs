@@ -134,7 +134,7 @@ pub(crate) struct Voice {
     #[arg(long, value_name = "FILE", hide_short_help = true, requires = "speaker_2")]
     pub(crate) words_2: Option<PathBuf>,
 
-    /// Archive of the codec, for Magpie TTS [default: beside the model, or among the models].
+    /// Codec of Magpie TTS or Dia2 [default: beside the model, or among the models].
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) codec: Option<PathBuf>,
 
@@ -200,7 +200,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "BOOL", hide_short_help = true)]
     subtalker_dosample: Option<bool>,
 
-    /// Limit on first codes of a segment; a frame of 80 ms has one, and the last has no frame [default:
+    /// Limit on first codes of a segment: one for each frame of 80 ms, and one for the end [default:
     /// about two seconds, and half a second for each token of the text].
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     max_new_tokens: Option<u32>,
@@ -240,7 +240,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     audio_top_k: Option<u32>,
 
-    /// Frames of 80 ms before the first word of a dialogue, up to 1000 [default: 2].
+    /// Frames of 80 ms before the first word of a dialogue, up to 1000 [default: 2; with --voice 0].
     #[arg(long, value_name = "FRAMES", hide_short_help = true)]
     initial_padding: Option<u32>,
 
@@ -276,7 +276,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "BOOL", hide_short_help = true)]
     apply_attention_prior: Option<bool>,
 
-    /// Weight of the places far from it, above 0, at most 1 [default: the model's, usually 0.1].
+    /// Weight of text far from the place of attention, above 0, at most 1 [default: the model's, usually 0.1].
     #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     attention_prior_epsilon: Option<f32>,
 

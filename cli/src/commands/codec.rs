@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, time::Instant};
 
 use acestep_engine::{
-    Notice, Unobserved,
+    Notice,
     audio::{
         Audio,
         fade::fade,
@@ -29,7 +29,7 @@ use crate::{
         Global,
         codec::{Common, Decode, Encode as EncodeArgs, Way},
     },
-    fields,
+    fields, interrupt,
     progress::{self, Progress},
     report::{self, Report},
     settings,
@@ -86,15 +86,12 @@ fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
     let folder = open(common)?;
     let vae = &folder.configs().vae;
     let (hop, per_second, rate) = (vae.hop(), vae.frames_per_second(), vae.sampling_rate);
-    let (audio, mut notices) = read::song(&args.input, per_second.recip(), rate, &Unobserved)?;
-    let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
-        Some(path) => {
-            outputs::check(path, [&*args.input], common.files.existing())?;
-            outputs::latents_format("output", args.format, path)?
-        }
+    let (audio, mut notices) = read::song(&args.input, per_second.recip(), rate, &interrupt::STOP)?;
+    let output = destination(common, &args.input, args.format.unwrap_or_default().name())?;
+    let format = match output.file().filter(|_| common.output.is_some()) {
+        Some(path) => outputs::latents_format("output", args.format, path)?,
         None => args.format.unwrap_or_default(),
     };
-    let output = destination(common, &args.input, format.name())?;
     let (samples, frames) = codec::length(&audio, &folder)?;
     let tiling = codec::tiling(common.tiles(), Tiling::ENCODE, frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
@@ -154,7 +151,8 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
         .context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, &changes, format);
     report.notes(&said);
-    output.write(&write::to_bytes(&audio, &encoding, None)?, common.files.existing())?;
+    let bytes = write::to_bytes(&audio, &encoding, None, &progress)?;
+    output.write(&bytes, common.files.existing())?;
     let mut notices = ready.finish(progress);
     notices.extend(said);
     let object = json!({
@@ -186,7 +184,8 @@ fn destination(common: &Common, input: &Path, extension: &str) -> Result<Target>
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     let output = Target::new(path, common.files.json)?;
     if let Some(path) = output.file() {
-        outputs::check(path, [input], common.files.existing())?;
+        let inputs = [input].into_iter().chain(settings::loaded().file.as_deref());
+        outputs::check(path, inputs, common.files.existing())?;
     }
     Ok(output)
 }

@@ -16,7 +16,7 @@ use super::serve::{explained, served};
 use crate::{
     args::{
         Global,
-        serve::{DataDir, Jobs},
+        serve::{DataDir, Ids, Jobs},
     },
     error::CliError,
     report::Report,
@@ -35,17 +35,15 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
     runtime.block_on(async {
         match args {
             Jobs::List { data, state, limit, json } => {
-                let states = states(state)?;
-                let limit = *limit;
+                let (states, limit) = (states(state)?, *limit);
                 let selection = Selection { states, limit, ..Selection::default() };
                 let jobs = store(data).await?.list(selection).await?;
                 list(&jobs, *json, &report)
             }
             Jobs::Show { data, id, json } => {
-                let job = job(&*store(data).await?, *id).await?;
-                show(&job, *json, &report)
+                show(&job(&*store(data).await?, *id).await?, *json, &report)
             }
-            Jobs::Cancel { data, ids } => {
+            Jobs::Cancel(Ids { data, ids }) => {
                 let (store, mut refused) = (store(data).await?, Vec::new());
                 for id in ids {
                     let before = job(&*store, *id).await?.state;
@@ -59,7 +57,7 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
                 let hint = "only a job that waits or runs can be cancelled";
                 all_of(&refused, "cannot be cancelled", hint)
             }
-            Jobs::Retry { data, ids } => {
+            Jobs::Retry(Ids { data, ids }) => {
                 let (store, mut refused) = (store(data).await?, Vec::new());
                 for id in ids {
                     let job = job(&*store, *id).await?;

@@ -17,7 +17,7 @@ use crate::args::{Global, after::Play};
 pub(crate) fn run(args: &Play, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     for song in &args.songs {
-        let (audio, notices) = read::read(song)?;
+        let (audio, notices) = read::read(song, &crate::interrupt::STOP)?;
         report.notes(&notices);
         play(&audio, song, &report)?;
     }

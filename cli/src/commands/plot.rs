@@ -18,6 +18,7 @@ use crate::{
     error::CliError,
     interrupt,
     report::{self, Report},
+    settings,
 };
 
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     if args.show && shows_nothing {
         report.note("this terminal (TERM=dumb) shows no pictures: it goes to a file");
     } else if args.show {
-        let (audio, notices) = read::read(&args.song)?;
+        let (audio, notices) = read::read(&args.song, &interrupt::STOP)?;
         report.notes(&notices);
         // Terminal width minus one column, because some terminals break a full line.
         let columns = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
@@ -41,15 +42,15 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     }
     // The reason is in the song, not in the name of its picture.
     if args.song.is_dir() || !args.song.exists() {
-        read::read(&args.song)?;
+        read::read(&args.song, &interrupt::STOP)?;
     }
     if args.output.is_none() {
         outputs::check_beside(&args.song)?;
     }
     let path = args.output.clone().unwrap_or_else(|| args.song.with_extension("png"));
     outputs::check_picture("output", &path)?;
-    let inputs = [&args.song].into_iter().chain(&args.lrc).map(PathBuf::as_path);
-    outputs::check(&path, inputs, existing)?;
+    let inputs = [&args.song].into_iter().chain(&args.lrc).chain(&settings::loaded().file);
+    outputs::check(&path, inputs.map(PathBuf::as_path), existing)?;
     let lines = match &args.lrc {
         Some(file) => {
             let lines = lrc::parse(&read_text(file)?);
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
         }
         None => vec![],
     };
-    let (audio, notices) = read::read(&args.song)?;
+    let (audio, notices) = read::read(&args.song, &interrupt::STOP)?;
     report.notes(&notices);
     let name = args.song.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = args.title.clone().or(name).unwrap_or_default();

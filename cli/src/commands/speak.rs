@@ -23,6 +23,7 @@ use super::{
 use crate::{
     args::{Global, speak::Speak},
     error::{CliError, during},
+    interrupt,
     progress::Progress,
     settings,
 };
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len(), begin);
     let input = SpeechInput { texts, fields, seed: first_seed, voices, lines: args.lines };
-    let speech = model.prepare(input, &mut notices)?;
+    let speech = model.prepare(input, &interrupt::STOP, &mut notices)?;
     speech.check_memory(engine, options)?;
     let models = [model.name().to_owned()];
     notices.extend(engine::first_run(&kernels, engine, &models));

@@ -51,7 +51,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let path = voices.path(&args.name)?;
     speech::check_name(&args.name, &settings::layout())?;
     voices.create()?;
-    outputs::check(&path, None, args.files.existing())?;
+    outputs::check(&path, settings::loaded().file.as_deref(), args.files.existing())?;
     let mut stdin = Stdin::default();
     let transcript = args.transcript.as_deref();
     let transcript =
@@ -60,7 +60,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = speech::open_to_keep(args.model.as_deref(), &fields, &settings::layout())?;
     notices.extend(model.notices());
-    let prepared = model.prepare_voice(fields, engine, &mut notices)?;
+    let prepared = model.prepare_voice(fields, engine, &interrupt::STOP, &mut notices)?;
     report.notes(&notices);
     report.line(&format!("{} on {engine}", model.name()));
     let progress = Progress::new(*report);
@@ -136,9 +136,7 @@ fn remove(names: &[String], report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     // All names are checked before the first file is deleted.
     let names: BTreeSet<&String> = names.iter().collect();
-    for name in &names {
-        voices.existing(name)?;
-    }
+    names.iter().try_for_each(|name| voices.existing(name).map(drop))?;
     for name in names {
         voices.remove(name)?;
         report.line(&format!("{name} is deleted"));

@@ -36,21 +36,33 @@ pub fn real(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64,
     Err(Error::OutOfRange { field, value: typed(value), range: format!("{low} to {high}") })
 }
 
-/// Checks that a real number is above `low` and at most `high`.
+/// Checks that a real number is above `low` and at most `high`. One that f32 rounds to `low` is not above it.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
 pub fn above(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
-    if value > low && value <= high {
+    if f64::from(value as f32) > low && value <= high {
         return Ok(value);
     }
     let range = format!("above {low}, at most {high}");
     Err(Error::OutOfRange { field, value: typed(value), range })
 }
 
+/// Most characters of a number in a message without an exponent.
+const MOST_DIGITS: usize = 20;
+
 /// Returns a number as it was typed: many fields are f32.
 fn typed(value: f64) -> String {
     let short = value as f32;
     let (of_f32, of_f64) = (short.to_string(), value.to_string());
+    let is_f32 = f64::from(short) == value;
     // The f32 2147483648 is written as 2147483600.
-    if f64::from(short) == value && of_f32.len() < of_f64.len() { of_f32 } else { of_f64 }
+    let text = if is_f32 && of_f32.len() < of_f64.len() { of_f32 } else { of_f64 };
+    match text.len() {
+        ..=MOST_DIGITS => text,
+        _ if is_f32 => format!("{short:e}"),
+        _ => format!("{value:e}"),
+    }
 }
 
 /// Checks that a whole number is in `low..=high`.
@@ -117,12 +129,20 @@ mod tests {
             "`duration: NaN` is out of range: above 0, at most 600"
         );
         let f32 = f64::from(100.1_f32);
-        for (value, text) in [(100.1, "100.1"), (f32, "100.1"), (2_147_483_648.0, "2147483648")] {
+        for (value, text) in [
+            (100.1, "100.1"),
+            (f32, "100.1"),
+            (2_147_483_648.0, "2147483648"),
+            (1e300, "1e300"),
+            (f64::from(1e20_f32), "1e20"),
+        ] {
             assert_eq!(
                 real("temperature", value, 0.0, 100.0).expect_err("too high").to_string(),
                 format!("`temperature: {text}` is out of range: 0 to 100")
             );
         }
+        let zero = above("shift", 1e-300, 0.0, 1.0).expect_err("0 in f32").to_string();
+        assert_eq!(zero, "`shift: 1e-300` is out of range: above 0, at most 1");
         assert_eq!(
             whole("bpm", i64::MAX, 30, 300).expect_err("huge").to_string(),
             "`bpm: 9223372036854775807` is out of range: a whole number from 30 to 300"

@@ -1,8 +1,8 @@
 //! Text of a job that arrives while it is spoken: a file that grows, beside the sound.
 //!
-//! The server appends pieces, or asks a worker on another machine to do it; the run reads them. A line is a piece of text as JSON, and `null` is the
-//! end. The worker tells in the resolved request how many pieces it took: who sent more knows that the
-//! run had ended.
+//! The server appends pieces, or asks a worker on another machine to do it; the run reads them. A line is a
+//! piece of text as JSON, and `null` is the end. The resolved request has the number of pieces that the worker
+//! took: a client that sent more learns from it that the run had ended.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 const TEXT: &str = "text.jsonl";
 /// Time between two looks at the file.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time after which a text that nobody goes on with ends.
+/// Time without a new piece after which a text ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time that a run waits for its text in all: the worker does nothing else meanwhile.
 const IN_ALL: Duration = Duration::from_secs(60);
@@ -144,6 +144,8 @@ impl Arriving for Incoming {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use acestep_engine::{CancelIf, Unobserved};
 
     use super::*;
@@ -198,13 +200,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut incoming = Incoming::of(folder.path());
         assert_eq!((incoming.patience.as_secs(), incoming.left.as_secs()), (10, 60));
-        let path = folder.path().to_owned();
-        let writer = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(60));
-            send(&path, &part(0, &["one"], false)).expect("sent");
+        // It is written at the second look.
+        let looks = Cell::new(0);
+        let at_second = CancelIf(|| {
+            if looks.replace(looks.get() + 1) == 1 {
+                send(folder.path(), &part(0, &["one"], false)).expect("sent");
+            }
+            false
         });
-        assert_eq!(incoming.more(&Unobserved).expect("read").as_deref(), Some("one"));
-        writer.join().expect("it wrote");
+        assert_eq!(incoming.more(&at_second).expect("read").as_deref(), Some("one"));
         assert!(incoming.left <= Duration::from_secs(60) - LOOK, "{:?}", incoming.left);
         // No time is left: what is there is taken, and nothing is waited for.
         incoming.left = Duration::ZERO;

@@ -25,13 +25,13 @@ pub struct Model {
     pub id: String,
     /// Its family.
     pub family: Family,
-    /// True for the one that requests get which name none.
+    /// True for the model of requests that name none.
     pub is_default: bool,
     /// A description in a few words.
     pub about: String,
     /// The tasks of a music model; the languages of a speech model.
     pub supports: Vec<String>,
-    /// The settings that it takes where a request has none.
+    /// Its settings for requests that have none of their own.
     pub defaults: Value,
     /// For a model of speech, what its requests and its sound are like.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +99,11 @@ pub trait Catalog: Send + Sync + 'static {
     fn models(&self) -> Vec<Model>;
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
+    /// Returns the model of the kept voice called `name`, if it is here.
+    fn model_of_voice(&self, name: &str) -> Option<String> {
+        let mut voices = self.voices().into_iter();
+        voices.find(|voice| voice.is_kept && voice.id == name).map(|voice| voice.model)
+    }
     /// Removes a kept voice.
     ///
     /// # Errors
@@ -110,10 +115,14 @@ pub trait Catalog: Send + Sync + 'static {
     fn adapters(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Returns the kinds of models that are not here, in whose place is one inside the program.
+    /// Returns the kinds of models that are not installed, so that one inside the program is used.
     fn missing(&self) -> Vec<Missing> {
         Vec::new()
     }
+    /// True if a language model is here that writes for songs of `model`, or of the default one.
+    fn has_language(&self, model: Option<&str>) -> bool;
+    /// Returns the samples per second of songs of `model`, or of the default one, if its files can be read.
+    fn song_rate(&self, model: Option<&str>) -> Option<u32>;
     /// Returns a model of speech: the one called `name`, or the default one.
     fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
         let is_it = |model: &Model| name.map_or(model.is_default, |name| model.id == name);

@@ -33,7 +33,10 @@ pub fn of(error: &Error) -> JobError {
             ("bad_answer", None)
         }
         Error::Checkpoint(cause) => return of_model(&**cause),
-        other => acestep_session::speech::reason(other).unwrap_or(("failed", None)),
+        other => acestep_session::speech::reason(other).unwrap_or_else(|| {
+            let code = if other.is_usage() { "bad_value" } else { "failed" };
+            (code, None)
+        }),
     };
     // Places of the server are no business of a client.
     let mut message = match error {

@@ -1,6 +1,6 @@
-//! Files that grow: the system tells when something changes in a folder, so nobody looks again and again.
+//! Files that grow: the system reports changes in a folder, so nothing polls.
 //!
-//! Some file systems tell nothing, such as those of other machines. Who waits must look seldom, too.
+//! Some file systems report nothing, such as those of other machines. So a waiting task also looks now and then.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,8 @@ use tokio::sync::watch;
 
 /// The bell of each folder, and the number of its listeners.
 type Bells = Arc<Mutex<HashMap<PathBuf, (watch::Sender<()>, usize)>>>;
-/// The watcher, locked before the bells. Never while they are locked: it waits for its thread, which rings.
+/// The watcher. It is locked before the bells and never after them, because it waits for its thread, which locks
+/// the bells.
 type Shared = Arc<Mutex<RecommendedWatcher>>;
 
 #[derive(Debug, Default)]

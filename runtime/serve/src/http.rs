@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod extract;
 mod files;
+mod form;
 mod formats;
 mod http2_timeout;
 mod hub;
@@ -82,7 +83,7 @@ const COPY: usize = 1 << 20;
 /// Time that answers on their way have when the server ends.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Headers of answers that pages of other sites may read, if their origin may ask.
+/// Headers of answers that pages of other sites may read, if their origin is allowed.
 const SHOWN: &str =
     "X-Job-Id, Location, Retry-After, Content-Range, ETag, X-Sample-Rate, X-Channels";
 
@@ -270,16 +271,18 @@ pub fn router(server: Arc<Server>) -> Router {
     let upload = DefaultBodyLimit::max(server.limits.upload.saturating_add(JSON_BYTES));
     let header =
         |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
-    Router::new()
+    let described = Router::new()
         .merge(jobs::routes().layer(json))
         .merge(outputs::routes())
         .merge(events::routes())
         .merge(stream::routes())
-        .merge(realtime::routes())
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
         .merge(openapi::routes())
+        .layer(middleware::from_fn(openapi::query_layer));
+    described
+        .merge(realtime::routes())
         .merge(other_apis(upload))
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
@@ -306,7 +309,7 @@ fn other_apis(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
     with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
 }
 
-/// Removes to the end, also when the client goes away: what is removed in part would stay.
+/// Completes a removal even if the client goes away: the rest would stay.
 async fn to_the_end(request: Request, next: Next) -> Response {
     if request.method() != Method::DELETE {
         return next.run(request).await;

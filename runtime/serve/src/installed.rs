@@ -31,7 +31,7 @@ use crate::{
 /// takes milliseconds: a crowd of clients would wait for as many readings.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// Facts about a music model: those that a plan needs, and the reason why no lines are found in its songs.
+/// Facts about a music model: those that a plan needs, and the reason why lines of its songs get no times.
 type Facts = (ModelInfo, Option<JobError>);
 
 /// The models and voices of this machine.
@@ -283,9 +283,29 @@ impl Catalog for Installed {
         self.all_voices()
     }
 
+    fn model_of_voice(&self, name: &str) -> Option<String> {
+        let kept = speech::read_kept(self.voices.as_ref()?, name).ok()?;
+        let name = self.common_name(&kept.model);
+        // A model that is served by its path has another name here: the default model may be the one.
+        self.require(Family::Speech, "model", &name).ok()?;
+        Some(name)
+    }
+
     fn remove_voice(&self, name: &str) -> Result<(), JobError> {
         let removed = self.voices_or_error()?.remove(name);
         removed.map_err(|error| of(&error))
+    }
+
+    fn has_language(&self, model: Option<&str>) -> bool {
+        // A model inside the program has its own.
+        acestep_import::built_in(model.unwrap_or(&self.model)).is_some()
+            || self.layout.resolve_language_model(None).is_ok()
+    }
+
+    fn song_rate(&self, model: Option<&str>) -> Option<u32> {
+        let name = model.unwrap_or(&self.model);
+        self.require(Family::Music, "model", name).ok()?;
+        Some(self.info(name).ok()?.sample_rate)
     }
 
     fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {

@@ -86,7 +86,7 @@ pub struct NewJob {
     pub owner: String,
     /// A second job with the same key of the same owner is the first one.
     pub idempotency_key: Option<String>,
-    /// Hashes of the request as it was sent with that key; of two equal requests one is the same at least.
+    /// Hashes of the request as it was sent with that key. Two equal requests share at least one.
     pub fingerprints: Vec<String>,
     /// Higher runs earlier.
     pub priority: i64,

@@ -6,12 +6,12 @@
 //! <name>_made      attempt -> its results  <name>_objects   the bytes of all files (object store)
 //! ```
 //!
-//! A job is one key, so queue and state are one truth. A worker takes a job by changing its state from
-//! the revision that it saw: of two workers, the server refuses one. The book (`machines.md`) says why no work-queue
-//! stream is beside it.
+//! A job is one key, so queue and state cannot disagree. A worker takes a job by changing its state from
+//! the revision that it saw: of two workers, the server refuses one. The book (`machines.md`) has the reason
+//! against a work-queue stream beside it.
 //!
-//! Sound while it is made and text that arrives are questions to the worker that nothing stores: they are
-//! worth nothing a moment later.
+//! Sound while it is made, and text that arrives, are requests to the worker. Nothing stores them, because
+//! they are useless a moment later.
 //!
 //! Leases are decided by one clock, the one of the process that looks: a job is lost when that process
 //! saw no change of it for the length of its lease. A worker writes while it works, so the clocks of the

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// The name of the samples in the folder of the attempt.
 const SAMPLES: &str = "preview.pcm";
+/// The name of a file that is there while more samples are certain to come.
+const MORE: &str = "preview.more";
 /// The name of their description.
 const FORMAT: &str = "preview.json";
 
@@ -32,6 +34,8 @@ pub struct Preview {
     channels: usize,
     /// Samples so far.
     written: usize,
+    more: PathBuf,
+    is_certain: bool,
 }
 
 impl Preview {
@@ -46,7 +50,23 @@ impl Preview {
         let temporary = folder.join("preview.json.part");
         fs::write(&temporary, text)?;
         fs::rename(temporary, folder.join(FORMAT))?;
-        Ok(Self { file, channels: usize::from(format.channels), written: 0 })
+        let (channels, more) = (usize::from(format.channels), folder.join(MORE));
+        Ok(Self { file, channels, written: 0, more, is_certain: false })
+    }
+
+    /// Says if more samples are certain to come after the next ones. It is said before these are written, so
+    /// a reader never takes the last ones for others.
+    ///
+    /// # Errors
+    /// If a file cannot be written or removed.
+    pub fn goes_on(&mut self, is_certain: bool) -> io::Result<()> {
+        match (self.is_certain, is_certain) {
+            (false, true) => fs::write(&self.more, b"")?,
+            (true, false) => fs::remove_file(&self.more)?,
+            _ => {}
+        }
+        self.is_certain = is_certain;
+        Ok(())
     }
 
     /// Appends samples, one slice for each channel. Values outside -1 to 1 are clipped.
@@ -86,13 +106,13 @@ impl Preview {
     }
 }
 
-/// Removes the preview in `folder`, if there is one. Who follows it already goes on to its end.
+/// Removes the preview in `folder`, if there is one. A task that already follows it reads on to its end.
 ///
 /// # Errors
 /// If a file cannot be removed.
 pub fn remove(folder: &Path) -> io::Result<()> {
     // The description goes first: who sees it finds the samples.
-    for name in [FORMAT, SAMPLES] {
+    for name in [FORMAT, MORE, SAMPLES] {
         match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -103,6 +123,11 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 
 pub(crate) async fn format(folder: &Path) -> Option<PreviewFormat> {
     serde_json::from_slice(&tokio::fs::read(folder.join(FORMAT)).await.ok()?).ok()
+}
+
+/// True if more samples are certain to come after those that were read before.
+pub(crate) async fn goes_on(folder: &Path) -> bool {
+    tokio::fs::try_exists(folder.join(MORE)).await.unwrap_or(false)
 }
 
 /// The place of the samples.
@@ -137,8 +162,13 @@ mod tests {
         part(&mut preview, 2, &[7, 4]);
         part(&mut preview, 4, &[5]);
         assert_eq!(written(folder.path()), [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]);
+        for is_certain in [true, true, false, false, true] {
+            preview.goes_on(is_certain).expect("said");
+            assert_eq!(folder.path().join(MORE).exists(), is_certain);
+        }
         remove(folder.path()).expect("removed");
         remove(folder.path()).expect("nothing to remove");
+        assert!(!folder.path().join(MORE).exists());
         assert!(!path(folder.path()).exists());
     }
 }

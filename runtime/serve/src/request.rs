@@ -93,19 +93,22 @@ pub(crate) struct UnderstandRequest {
     pub(crate) limits: TokenLimits,
     /// Genres that the language model may name.
     pub(crate) genres: Option<Arc<GenreVocabulary>>,
+    /// True if only the audio codes are wanted.
+    pub(crate) codes_only: bool,
     /// Notices about the request's spelling.
     pub(crate) notices: Vec<Notice>,
 }
 
 impl UnderstandRequest {
-    /// Reads a JSON object: `model`, one song as `audio`, `src_latents` or `audio_codes`, and fields of
-    /// a request for songs.
+    /// Reads a JSON object: `model`, one song as `audio`, `src_latents` or `audio_codes`, `codes_only`, and
+    /// fields of a request for songs.
     /// Errors: a field that does not exist or has another type; not one song.
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let sound = sound(&mut object)?;
         let latents = text(&mut object, "src_latents")?;
         let codes = text(&mut object, "audio_codes")?;
+        let codes_only = flag(&mut object, "codes_only")?.unwrap_or(false);
         let source = match (sound, latents, codes) {
             (Some(id), None, None) => SongSource::Sound(id),
             (None, Some(id), None) => SongSource::Latents(id),
@@ -119,7 +122,7 @@ impl UnderstandRequest {
         };
         let SongRequest { mut request, genres, notices, limits, .. } = SongRequest::read(&object)?;
         let model = request.compute.model.take();
-        Ok(Self { model, source, request, limits, genres, notices })
+        Ok(Self { model, source, request, limits, genres, codes_only, notices })
     }
 }
 

@@ -217,7 +217,7 @@ impl<B: Backend> Networked<'_, B> {
         self.speech = None;
     }
 
-    /// Removes the preview of the last song: it is as large as the song, which is there since.
+    /// Removes the preview of the last song: it is as large as the song, which is complete.
     fn forget_preview(&mut self) {
         if let Some(folder) = self.preview.take()
             && let Err(error) = preview::remove(&folder)
@@ -232,7 +232,7 @@ impl<B: Backend> Networked<'_, B> {
         self.preview = Some(folder.to_owned());
     }
 
-    /// Repeats a check of the memory without what is in memory, if it fails.
+    /// Repeats a check of the memory that failed, after the networks in memory were dropped.
     fn with_room(&mut self, mut check: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
         match check() {
             Err(Error::OutOfMemory { .. }) => {

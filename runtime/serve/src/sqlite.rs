@@ -102,11 +102,12 @@ impl Sqlite {
             .name("queue-writer".to_owned())
             .spawn(move || write_all(&mut connection, writes, &sender))
             .map_err(|error| StoreError::new(error.to_string()))?;
-        let (looker, weak) = (readers.connect()?, Arc::downgrade(&readers));
-        let sender = changes.clone();
+        // Before this returns: a change that is made afterwards is reported, however late the thread starts.
+        let looker = Looker::new(readers.connect()?)?;
+        let (weak, sender) = (Arc::downgrade(&readers), changes.clone());
         thread::Builder::new()
             .name("queue-changes".to_owned())
-            .spawn(move || look_for_changes(&looker, &weak, &sender))
+            .spawn(move || looker.run(&weak, &sender))
             .map_err(|error| StoreError::new(error.to_string()))?;
         Ok(Self { writer, readers, changes, leases: Arc::default() })
     }
@@ -247,26 +248,48 @@ fn write_all(
     }
 }
 
-/// Reports jobs that other processes changed, until the store is dropped.
-fn look_for_changes(
-    connection: &Connection,
-    store: &Weak<Readers>,
-    changes: &broadcast::Sender<Uuid>,
-) {
-    let version =
-        || connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0));
-    let mut seen = version().unwrap_or_default();
-    let mut last = rows::last_change(connection).unwrap_or_default();
-    while store.strong_count() > 0 {
-        thread::sleep(LOOK);
-        let Ok(current) = version() else { continue };
-        if current == seen {
-            continue;
-        }
-        seen = current;
-        for (id, change) in rows::changed_since(connection, last).unwrap_or_default() {
-            last = last.max(change);
-            let _ = changes.send(id);
+/// Looks for jobs that other processes changed.
+struct Looker {
+    connection: Connection,
+    /// SQLite's number of the last state that was looked at.
+    seen: i64,
+    /// The number of the last change that was reported.
+    last: i64,
+}
+
+impl Looker {
+    fn new(connection: Connection) -> rusqlite::Result<Self> {
+        let seen = version(&connection)?;
+        let last = rows::last_change(&connection)?;
+        Ok(Self { connection, seen, last })
+    }
+
+    /// Reports changes until the store is dropped.
+    fn run(mut self, store: &Weak<Readers>, changes: &broadcast::Sender<Uuid>) {
+        while store.strong_count() > 0 {
+            thread::sleep(LOOK);
+            // What could not be read is read at the next look.
+            if let Err(error) = self.look(changes) {
+                tracing::debug!(%error, "the changes of the queue could not be read");
+            }
         }
     }
+
+    fn look(&mut self, changes: &broadcast::Sender<Uuid>) -> rusqlite::Result<()> {
+        let current = version(&self.connection)?;
+        if current != self.seen {
+            for (id, change) in rows::changed_since(&self.connection, self.last)? {
+                self.last = self.last.max(change);
+                // Nobody may be listening.
+                let _ = changes.send(id);
+            }
+            self.seen = current;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a number that another connection's change changes.
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "data_version", |row| row.get(0))
 }

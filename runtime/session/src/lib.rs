@@ -15,8 +15,8 @@
 //! | `adapter` | a LoRA or similar adapter, and its fit to a model |
 //! | `quantize` | matrices in int8, kept beside the weights |
 //! | `doctor` | findings about this machine |
-//! | `settings` | the user's settings: a file, the environment, what the program was told |
-//! | `outcome` | what is known of a run from its events |
+//! | `settings` | the user's settings: a file, the environment, flags |
+//! | `outcome` | facts about a run, from its events |
 //! | `steps` | the progress of a stage in words |
 //! | `texts` | texts and requests in files of the user |
 //! | `outputs` | names and formats of files that are written |

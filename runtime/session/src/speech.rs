@@ -52,7 +52,7 @@ pub fn built_in() -> (&'static str, &'static str) {
 }
 
 /// Opens the model `choice`, else the model of the kept voice in `fields`, else the first of [`releases`] that
-/// is installed.
+/// is installed and takes the recordings in `fields`, if one does.
 ///
 /// # Errors
 /// [`Error::Checkpoint`].
@@ -65,9 +65,13 @@ pub fn open(
     let kept = kept::model_of(choice, fields, voices);
     // A voice that Qwen3-TTS keeps names its model there.
     let is_open = kept.is_none() && !kept::is_kept(fields, voices);
-    let first = || layout.first_speech_model().filter(|_| is_open).map(|release| release.name);
-    let choice = choice.or(kept.as_deref()).or_else(first);
-    if let Some(model) = dia2::find(choice, layout) {
+    let able = || match fields.contains_key("speaker_1") {
+        true => dia2::name_here(layout),
+        false => fields.get("reference").and_then(|_| qwen3_tts::base_here(layout)),
+    };
+    let first = || able().or_else(|| layout.first_speech_model().map(|release| release.name));
+    let choice = choice.or(kept.as_deref()).or_else(|| is_open.then(first).flatten());
+    if let Some(model) = dia2::find(choice, fields, layout) {
         return Ok(Box::new(model?));
     }
     if let Some(model) = magpie::find(choice, fields, layout) {
@@ -182,24 +186,27 @@ pub trait SpeechModel: Send + Sync {
     /// Reads the voice and checks every request. Notices of the voice are added to `notices`.
     ///
     /// # Errors
-    /// An unusable field, voice or file.
+    /// An unusable field, voice or file; [`Error::Cancelled`].
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error>;
 
     /// Reads recordings whose voice will be kept: `fields` are those of [`Self::prepare`].
     ///
     /// # Errors
-    /// An unusable field or file; [`SessionError::KeepsNoVoices`]; [`SessionError::SpeechTooLarge`].
+    /// An unusable field or file; [`SessionError::KeepsNoVoices`]; [`SessionError::SpeechTooLarge`];
+    /// [`Error::Cancelled`].
     fn prepare_voice(
         &self,
         fields: Fields,
         engine: Engine,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
-        let _ = (fields, engine, notices);
+        let _ = (fields, engine, observe, notices);
         Err(SessionError::KeepsNoVoices { model: self.name().to_owned() }.into())
     }
 }
@@ -274,6 +281,16 @@ pub trait Prepared {
 
 /// A receiver of sound.
 pub trait Sink {
+    /// Tells before samples of run `index` if more are certain to come after them. A family that never knows it
+    /// does not call this.
+    ///
+    /// # Errors
+    /// Any error ends all runs.
+    fn goes_on(&mut self, index: usize, is_certain: bool) -> Result<(), Error> {
+        let _ = (index, is_certain);
+        Ok(())
+    }
+
     /// Takes the next samples of run `index`.
     ///
     /// # Errors
@@ -333,6 +350,23 @@ fn common(mut text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The models are empty folders, so the error names the one that is opened.
+    #[test]
+    fn a_recording_is_for_an_installed_model_that_takes_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layout = Layout::new([folder.path().to_owned()]);
+        for name in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-12Hz-1.7B-Base", "Dia2-2B"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        for (field, name) in
+            [("instruct", "CustomVoice"), ("reference", "1.7B-Base"), ("speaker_1", "Dia2-2B")]
+        {
+            let mut fields = Fields::from_iter([(field.to_owned(), "a.wav".into())]);
+            let error = open(None, &mut fields, None, &layout).err().expect("no model").to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
 
     #[test]
     fn equal_notices_of_lines_and_segments_are_said_once_with_their_number() {

@@ -12,83 +12,39 @@ pub fn write_diffusers(to: &Path) {
     save(&to.join("model_index.json"), index.to_string().as_bytes());
     let own: Value = serde_json::from_str(&text(&released().join("acestep-v15-turbo/config.json")))
         .expect("a config");
-    let pick = |class: &str, keys: &[&str]| {
-        let mut config = json!({ "_class_name": class, "_diffusers_version": "0.38.0" });
-        let shared = [
-            "hidden_size",
-            "intermediate_size",
-            "num_attention_heads",
-            "num_key_value_heads",
-            "head_dim",
-            "rope_theta",
-            "attention_bias",
-            "attention_dropout",
-            "rms_norm_eps",
-            "sliding_window",
-        ];
-        for key in shared.iter().chain(keys) {
-            config[*key] = own[*key].clone();
-        }
-        config
-    };
+    let shared = "hidden_size intermediate_size num_attention_heads num_key_value_heads head_dim \
+                  rope_theta attention_bias attention_dropout rms_norm_eps sliding_window";
+    let codes = "audio_acoustic_hidden_dim pool_window_size num_attention_pooler_hidden_layers";
     let mut parts = [
         (
             "transformer",
             "decoder.",
-            pick(
-                "AceStepTransformer1DModel",
-                &[
-                    "num_hidden_layers",
-                    "in_channels",
-                    "audio_acoustic_hidden_dim",
-                    "patch_size",
-                    "layer_types",
-                    "is_turbo",
-                    "model_version",
-                ],
-            ),
+            "AceStepTransformer1DModel",
+            "num_hidden_layers in_channels audio_acoustic_hidden_dim patch_size layer_types is_turbo \
+             model_version",
         ),
         (
             "condition_encoder",
             "encoder.",
-            pick(
-                "AceStepConditionEncoder",
-                &[
-                    "text_hidden_dim",
-                    "timbre_hidden_dim",
-                    "num_lyric_encoder_hidden_layers",
-                    "num_timbre_encoder_hidden_layers",
-                ],
-            ),
+            "AceStepConditionEncoder",
+            "text_hidden_dim timbre_hidden_dim num_lyric_encoder_hidden_layers \
+             num_timbre_encoder_hidden_layers",
         ),
         (
             "audio_tokenizer",
             "tokenizer.",
-            pick(
-                "AceStepAudioTokenizer",
-                &[
-                    "audio_acoustic_hidden_dim",
-                    "pool_window_size",
-                    "fsq_dim",
-                    "fsq_input_levels",
-                    "fsq_input_num_quantizers",
-                    "num_attention_pooler_hidden_layers",
-                ],
-            ),
+            "AceStepAudioTokenizer",
+            &*format!("{codes} fsq_dim fsq_input_levels fsq_input_num_quantizers"),
         ),
-        (
-            "audio_token_detokenizer",
-            "detokenizer.",
-            pick(
-                "AceStepAudioTokenDetokenizer",
-                &[
-                    "audio_acoustic_hidden_dim",
-                    "pool_window_size",
-                    "num_attention_pooler_hidden_layers",
-                ],
-            ),
-        ),
-    ];
+        ("audio_token_detokenizer", "detokenizer.", "AceStepAudioTokenDetokenizer", codes),
+    ]
+    .map(|(name, prefix, class, keys)| {
+        let mut config = json!({ "_class_name": class, "_diffusers_version": "0.38.0" });
+        for key in shared.split_whitespace().chain(keys.split_whitespace()) {
+            config[key] = own[key].clone();
+        }
+        (name, prefix, config)
+    });
     parts[0].2["encoder_hidden_size"] = own["hidden_size"].clone();
     let tensors = read(&released().join("acestep-v15-turbo/model.safetensors"));
     for (name, prefix, config) in &parts {

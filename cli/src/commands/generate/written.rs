@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_engine::{Error, audio::write};
+use acestep_engine::{Error, audio::write, progress::check};
 use acestep_music::{exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
 use acestep_session::song::{ExtraResults, Ranked, Resolved};
 use anyhow::Result;
@@ -141,9 +141,7 @@ impl SongTask {
         kept: Option<&Path>,
     ) -> Result<()> {
         let Rendered { songs: all, latents, aligned } = rendered;
-        if interrupt::was_pressed() {
-            return Err(Error::Cancelled.into());
-        }
+        check(&interrupt::STOP)?;
         let mut songs = Vec::new();
         for (index, song) in all.into_iter().enumerate() {
             match song {
@@ -189,12 +187,10 @@ impl SongTask {
         let (encoding, existing) = (&self.places.encoding, self.places.existing);
         for &(index, ref song) in songs {
             let target = &self.places.outputs.songs[index];
-            if interrupt::was_pressed() {
-                return Err(Error::Cancelled.into());
-            }
             let audio = &song.audio;
             let tags = self.places.is_tagged.then(|| self.resolved.tags(index));
-            target.write(&write::to_bytes(audio, encoding, tags.as_ref())?, existing)?;
+            let bytes = write::to_bytes(audio, encoding, tags.as_ref(), &interrupt::STOP)?;
+            target.write(&bytes, existing)?;
             written.push(WrittenSong {
                 index,
                 target: target.clone(),

@@ -264,7 +264,7 @@ impl Sink for Output<'_> {
 
     fn done(&mut self, index: usize, spoken: Spoken) -> Result<(), Error> {
         if let Some(file) = self.files[index].take() {
-            interrupt::whole(|| file.finish())?;
+            interrupt::whole(|| file.finish(&interrupt::STOP))?;
         }
         let done = Done::of(spoken, self.samples[index], self.outputs.json);
         // Times of a speech without sound would replace those of another one.

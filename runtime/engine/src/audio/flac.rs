@@ -17,21 +17,25 @@ use flacenc::{
 use super::{
     Audio,
     wav::integer,
-    write::{Encode, interleaved, other},
+    write::{Encode, check_cancelled, interleaved, other},
 };
+use crate::Observe;
 
 /// Bytes before the first block.
 const HEADER: u64 = 42;
 
 /// Encodes a FLAC file of `bits` bits per sample, of one to eight channels and a rate of at most 655 350;
 /// [`super::wav`] describes the rounding.
-pub(super) fn to_bytes(audio: &Audio, bits: u16) -> io::Result<Vec<u8>> {
+pub(super) fn to_bytes(audio: &Audio, bits: u16, observe: &dyn Observe) -> io::Result<Vec<u8>> {
     let channels = audio.channels.len();
     let samples: Vec<i32> = interleaved(&audio.channels).map(|x| integer(x, bits)).collect();
     let encoded = |predicts: bool| -> io::Result<Vec<u8>> {
         let form = (audio.sample_rate, channels, bits);
         let mut blocks = Blocks::begin(Cursor::new(Vec::new()), form, predicts)?;
-        samples.chunks(blocks.size()).try_for_each(|block| blocks.write(block))?;
+        samples.chunks(blocks.size()).try_for_each(|block| {
+            check_cancelled(observe)?;
+            blocks.write(block)
+        })?;
         Ok(blocks.finish()?.into_inner())
     };
     let predicted = encoded(true)?;
@@ -84,7 +88,7 @@ impl Encode for Pieces {
         self.blocks(whole)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, _observe: &dyn Observe) -> io::Result<()> {
         let last = self.waiting.len();
         self.blocks(last)?;
         let Self { predicted, plain, samples, bits, .. } = *self;

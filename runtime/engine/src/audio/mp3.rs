@@ -20,25 +20,29 @@ use super::{
     Audio,
     loudness::peak,
     resample::{Stream, to_stereo},
-    write::{BLOCK, Encode, encode, other},
+    write::{BLOCK, Encode, check_cancelled, encode, other},
 };
-use crate::Unobserved;
+use crate::Observe;
 
 /// Scale of a song at full scale, so that the loss of encoding does not clip (LAME's `presets.c`).
 /// Each pair is the least bitrate and the scale from that bitrate on.
 const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95)];
 
 /// Encodes an MP3 of `bitrate` kilobits per second, resampled to `sample_rate`.
-pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> io::Result<Vec<u8>> {
+pub(super) fn to_bytes(
+    audio: &Audio,
+    (bitrate, sample_rate): (u32, u32),
+    observe: &dyn Observe,
+) -> io::Result<Vec<u8>> {
     // The gain depends on the peak after resampling.
     let resampled = match audio.sample_rate == sample_rate {
         true => None,
-        false => Some(to_stereo(audio, sample_rate, &Unobserved).map_err(other)?),
+        false => Some(to_stereo(audio, sample_rate, observe).map_err(io::Error::other)?),
     };
     let audio = resampled.as_ref().unwrap_or(audio);
     let (mut bytes, gain) = (Cursor::new(Vec::new()), gain(bitrate, peak(audio)));
     let file = Gained::begin(&mut bytes, audio.channels.len(), [sample_rate; 2], bitrate, gain)?;
-    encode(audio, Box::new(file))?;
+    encode(audio, Box::new(file), observe)?;
     Ok(bytes.into_inner())
 }
 
@@ -83,12 +87,12 @@ impl Encode for Pieces {
         self.file.write(channels)
     }
 
-    fn finish(self: Box<Self>) -> io::Result<()> {
+    fn finish(self: Box<Self>, observe: &dyn Observe) -> io::Result<()> {
         let Self { mut file, kept, rates } = *self;
         file.rest()?;
         let (bitrate, gain) = (file.bitrate, gain(file.bitrate, file.peak));
         if gain == file.gain {
-            return Box::new(file).finish();
+            return Box::new(file).finish(observe);
         }
         // It may hold all its frames, as the second one will.
         drop(file.encoder);
@@ -99,11 +103,12 @@ impl Encode for Pieces {
         let mut file = Gained::begin(BufWriter::new(out), 1, rates, bitrate, gain)?;
         let mut bytes = Vec::new();
         while Read::by_ref(&mut kept).take(4 * BLOCK as u64).read_to_end(&mut bytes)? > 0 {
+            check_cancelled(observe)?;
             let samples = bytes.as_chunks::<4>().0.iter().map(|&sample| f32::from_le_bytes(sample));
             file.write(&[&samples.collect::<Vec<_>>()])?;
             bytes.clear();
         }
-        Box::new(file).finish()
+        Box::new(file).finish(observe)
     }
 }
 
@@ -157,7 +162,7 @@ impl<W: Write + Seek> Encode for Gained<W> {
         self.encode(channels)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, _observe: &dyn Observe) -> io::Result<()> {
         self.rest()?;
         let Self { mut out, encoder, .. } = *self;
         let (frames, first) = encoder.finish()?;

@@ -12,6 +12,7 @@ use super::{
     resample::Stream,
     write::{Encode, encode, interleaved, other},
 };
+use crate::Observe;
 
 /// The only sample rate that is encoded.
 const RATE: u32 = 48_000;
@@ -26,10 +27,10 @@ const PAGE: usize = 50;
 const SERIAL: u32 = 1;
 
 /// Encodes an Ogg Opus file of `bitrate` kilobits per second, resampled to 48 kHz.
-pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> io::Result<Vec<u8>> {
+pub(super) fn to_bytes(audio: &Audio, bitrate: u32, observe: &dyn Observe) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, bitrate)?;
-    encode(audio, Box::new(file))?;
+    encode(audio, Box::new(file), observe)?;
     Ok(bytes)
 }
 
@@ -98,7 +99,7 @@ impl<W: Write> Encode for Pieces<W> {
         self.encode(None)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, _observe: &dyn Observe) -> io::Result<()> {
         self.waiting.extend(interleaved(&self.stream.finish()));
         let samples = self.packets * PACKET + self.waiting.len() * PACKET / self.size;
         let end = samples + self.encoder.lookahead();
@@ -140,7 +141,7 @@ mod tests {
     fn the_last_page_ends_with_the_last_sample_after_the_delay() {
         for (samples, packets) in [(0, 1), (1, 1), (648, 1), (649, 2), (960, 2), (1_608, 2)] {
             let audio = Audio { channels: vec![vec![0.5; samples]], sample_rate: RATE };
-            let bytes = to_bytes(&audio, 64).expect("encoded");
+            let bytes = to_bytes(&audio, 64, &crate::Unobserved).expect("encoded");
             let start = bytes.windows(4).rposition(|name| name == b"OggS").expect("a page");
             let page = &bytes[start..];
             assert_eq!(page[5], 4, "the end of the stream");

@@ -58,7 +58,7 @@ use self::{
 };
 use super::{Audio, loudness};
 pub use crate::error::Problem;
-use crate::{Action, Error, Notice, Observe, Unobserved, error::counted, files};
+use crate::{Action, Error, Notice, Observe, error::counted, files};
 
 /// The longest part of a file that is read: the longest song that the networks support.
 pub const MOST_SECONDS: u32 = 600;
@@ -93,9 +93,9 @@ impl Use {
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if its content
-/// cannot be decoded.
-pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
-    let (audio, notices, _) = read_within(path, SONG, &Unobserved)?;
+/// cannot be decoded; [`Error::Cancelled`].
+pub fn read(path: &Path, observe: &dyn Observe) -> Result<(Audio, Vec<Notice>), Error> {
+    let (audio, notices, _) = read_within(path, SONG, observe)?;
     Ok((audio, notices))
 }
 

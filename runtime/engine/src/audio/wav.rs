@@ -12,6 +12,7 @@ use super::{
     Audio,
     write::{Encode, encode, interleaved, other},
 };
+use crate::Observe;
 
 /// Sample format of a WAV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,11 +38,15 @@ impl WavFormat {
 }
 
 /// Encodes a WAV file in memory, of at most 4 GiB.
-pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> io::Result<Vec<u8>> {
+pub(super) fn to_bytes(
+    audio: &Audio,
+    format: WavFormat,
+    observe: &dyn Observe,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Cursor::new(Vec::new());
     let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)?;
     file.check_room(audio.channels.len() * audio.samples())?;
-    encode(audio, Box::new(file))?;
+    encode(audio, Box::new(file), observe)?;
     Ok(bytes.into_inner())
 }
 
@@ -93,7 +98,7 @@ impl<W: Write + Seek> Encode for Pieces<W> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> io::Result<()> {
+    fn finish(self: Box<Self>, _observe: &dyn Observe) -> io::Result<()> {
         let Self(writer) = *self;
         writer.finalize().map_err(io_error)
     }
@@ -115,6 +120,7 @@ pub(super) fn integer(x: f32, bits: u16) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Unobserved;
 
     fn song() -> Audio {
         Audio {
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn sixteen_bits_are_interleaved_rounded_and_clipped() {
-        let bytes = to_bytes(&song(), WavFormat::Int16).expect("a WAV file");
+        let bytes = to_bytes(&song(), WavFormat::Int16, &Unobserved).expect("a WAV file");
         assert_eq!(
             read_integers(&bytes),
             [0, -8192, 16_384, 32_767, 32_767, -32_768, -32_768, 1] // half a step rounds away from 0
@@ -154,7 +160,7 @@ mod tests {
 
     #[test]
     fn twenty_four_bits_keep_what_sixteen_lose() {
-        let bytes = to_bytes(&song(), WavFormat::Int24).expect("a WAV file");
+        let bytes = to_bytes(&song(), WavFormat::Int24, &Unobserved).expect("a WAV file");
         assert_eq!(
             read_integers(&bytes),
             [0, -2_097_152, 4_194_304, 8_388_607, 8_388_607, -8_388_608, -8_388_608, 128]

@@ -16,14 +16,15 @@ use super::{
     wav::{self, WavFormat},
 };
 use crate::{
-    Error,
+    Error, Observe, Unobserved,
     files::{Existing, PartialFile, write_whole},
+    progress,
 };
 
 /// Samples that are encoded at a time: half a second at 48 kHz.
 pub(super) const BLOCK: usize = 24_000;
 
-/// Writes a sound file.
+/// Writes a sound file. This cannot be cancelled: see [`to_bytes`].
 ///
 /// # Errors
 /// The errors of [`to_bytes`] and [`write_whole`].
@@ -34,7 +35,7 @@ pub fn save(
     tags: Option<&Tags>,
     existing: Existing,
 ) -> Result<(), Error> {
-    let bytes = to_bytes(audio, encoding, tags)?;
+    let bytes = to_bytes(audio, encoding, tags, &Unobserved)?;
     write_whole(path, existing, |file| file.write_all(&bytes))
 }
 
@@ -43,8 +44,13 @@ pub fn save(
 /// # Errors
 /// [`Error::Encode`] if the audio has no channels, more than two in MP3 or Opus, channels of
 /// different lengths, a rate that the format does not support, or over 4 GiB;
-/// [`Error::NotBuiltIn`].
-pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Result<Vec<u8>, Error> {
+/// [`Error::NotBuiltIn`]; [`Error::Cancelled`].
+pub fn to_bytes(
+    audio: &Audio,
+    encoding: &Encoding,
+    tags: Option<&Tags>,
+    observe: &dyn Observe,
+) -> Result<Vec<u8>, Error> {
     let format = encoding.format.require()?;
     let name = match format {
         Format::Wav16 | Format::Wav24 | Format::Wav32 => "a WAV file",
@@ -55,19 +61,23 @@ pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Resu
     let failed = |why: String| Error::Encode { format: name, why };
     check(audio, format).map_err(failed)?;
     let bytes = match format {
-        Format::Wav16 => wav::to_bytes(audio, WavFormat::Int16),
-        Format::Wav24 => wav::to_bytes(audio, WavFormat::Int24),
-        Format::Wav32 => wav::to_bytes(audio, WavFormat::Float32),
-        Format::Flac => flac::to_bytes(audio, 24),
-        Format::Flac16 => flac::to_bytes(audio, 16),
+        Format::Wav16 => wav::to_bytes(audio, WavFormat::Int16, observe),
+        Format::Wav24 => wav::to_bytes(audio, WavFormat::Int24, observe),
+        Format::Wav32 => wav::to_bytes(audio, WavFormat::Float32, observe),
+        Format::Flac => flac::to_bytes(audio, 24, observe),
+        Format::Flac16 => flac::to_bytes(audio, 16, observe),
         #[cfg(feature = "mp3")]
-        Format::Mp3 => super::mp3::to_bytes(audio, encoding.mp3_bitrate, encoding.mp3_sample_rate),
+        Format::Mp3 => {
+            let form = (encoding.mp3_bitrate, encoding.mp3_sample_rate);
+            super::mp3::to_bytes(audio, form, observe)
+        }
         #[cfg(feature = "opus")]
-        Format::Opus => super::opus::to_bytes(audio, encoding.opus_bitrate),
+        Format::Opus => super::opus::to_bytes(audio, encoding.opus_bitrate, observe),
         #[cfg(not(all(feature = "mp3", feature = "opus")))]
         absent => Err(other(absent)),
     };
-    let bytes = bytes.map_err(|error| failed(error.to_string()))?;
+    let bytes =
+        bytes.map_err(|error| unless_cancelled(error, |error| failed(error.to_string())))?;
     match tags {
         Some(tags) => tags.put_in(bytes, format),
         None => Ok(bytes),
@@ -111,13 +121,14 @@ impl SoundWriter {
         self.file.write(&[samples]).map_err(|error| self.part.failed(error))
     }
 
-    /// Completes the file.
+    /// Completes the file. A loud MP3 is encoded again, which can be cancelled.
     ///
     /// # Errors
-    /// [`Error::File`]; the errors of [`PartialFile::finish`].
-    pub fn finish(self) -> Result<(), Error> {
+    /// [`Error::File`]; the errors of [`PartialFile::finish`]; [`Error::Cancelled`].
+    pub fn finish(self, observe: &dyn Observe) -> Result<(), Error> {
         let Self { file, part } = self;
-        file.finish().map_err(|error| part.failed(error))?;
+        let finished = file.finish(observe);
+        finished.map_err(|error| unless_cancelled(error, |error| part.failed(error)))?;
         part.finish()
     }
 }
@@ -153,18 +164,36 @@ pub(super) trait Encode {
     /// Encodes the next samples of each channel.
     fn write(&mut self, channels: &[&[f32]]) -> io::Result<()>;
 
-    /// Completes the file.
-    fn finish(self: Box<Self>) -> io::Result<()>;
+    /// Completes the file. If that takes long, it can be cancelled.
+    fn finish(self: Box<Self>, observe: &dyn Observe) -> io::Result<()>;
 }
 
 /// Encodes a whole sound, in blocks: no encoder copies all of it.
-pub(super) fn encode(audio: &Audio, mut file: Box<dyn Encode + '_>) -> io::Result<()> {
+pub(super) fn encode(
+    audio: &Audio,
+    mut file: Box<dyn Encode + '_>,
+    observe: &dyn Observe,
+) -> io::Result<()> {
     for start in (0..audio.samples()).step_by(BLOCK) {
+        check_cancelled(observe)?;
         let end = audio.samples().min(start + BLOCK);
         let channels = audio.channels.iter().map(|channel| &channel[start..end]);
         file.write(&channels.collect::<Vec<_>>())?;
     }
-    file.finish()
+    file.finish(observe)
+}
+
+/// Returns [`Error::Cancelled`] within an error of an encoder; [`unless_cancelled`] takes it out again.
+pub(super) fn check_cancelled(observe: &dyn Observe) -> io::Result<()> {
+    progress::check(observe).map_err(io::Error::other)
+}
+
+fn unless_cancelled(error: io::Error, failed: impl FnOnce(io::Error) -> Error) -> Error {
+    match error.downcast() {
+        Ok(Error::Cancelled) => Error::Cancelled,
+        Ok(error) => failed(io::Error::other(error)),
+        Err(error) => failed(error),
+    }
 }
 
 /// Returns an error for channels of different lengths, none, or more than MP3 and Opus have.

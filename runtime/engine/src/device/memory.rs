@@ -50,7 +50,7 @@ pub struct MemoryInfo {
 
 impl MemoryInfo {
     /// Returns a GPU's memory at the first query. Later allocations of this program are not
-    /// subtracted, because they are part of what it asks for. Memory of a CPU is not queried.
+    /// subtracted, because they are part of the needs that it is compared with. Memory of a CPU is not queried.
     pub fn of(device: Device) -> Self {
         match device {
             Device::Cpu => Self::default(),

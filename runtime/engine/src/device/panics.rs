@@ -45,8 +45,8 @@ impl PanicLog {
         self.next += 1;
     }
 
-    /// The first message of threads other than `this` since panic number `begin`, or else the last
-    /// one before it, because the task may have been queued before.
+    /// The first message of threads other than `this` since panic number `begin`. Without one, the last
+    /// message before it, because the task may have been queued before.
     fn reason(&self, begin: u64, this: ThreadId) -> Option<String> {
         let mut others = self.panics.iter().filter(|panic| panic.thread != this);
         let first = others.clone().find(|panic| panic.number >= begin);

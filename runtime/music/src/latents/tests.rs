@@ -132,7 +132,13 @@ fn another_file_becomes_no_latents() {
         acestep_engine::audio::Audio { channels: vec![vec![0.25; 49]], sample_rate: 48_000 };
     let encoding =
         acestep_engine::audio::format::Encoding::new(acestep_engine::audio::format::Format::Wav32);
-    let mut wav = acestep_engine::audio::write::to_bytes(&audio, &encoding, None).expect("a WAV");
+    let mut wav = acestep_engine::audio::write::to_bytes(
+        &audio,
+        &encoding,
+        None,
+        &acestep_engine::Unobserved,
+    )
+    .expect("a WAV");
     wav.resize(wav.len().next_multiple_of(256), 0);
     assert_eq!(why(&wav), "it is a WAV file");
     for (first, what) in [

@@ -1,4 +1,4 @@
-//! Scores with the language model if a song's audio codes match the request.
+//! Scores of the match between a song's audio codes and the request, by the language model.
 //!
 //! The model reads the audio codes and is asked to describe the song. Metadata are scored by the
 //! probability of the true values. Caption and lyrics are scored by the gain in likelihood with

@@ -100,6 +100,14 @@ fn the_prompts_state_what_was_asked() {
 }
 
 #[test]
+fn a_prompt_as_a_caption_is_unwrapped_and_that_is_said() {
+    let caption = "# Instruction\nx\n\n# Caption\ncalm\n\n# Metas\n- bpm: 9\n".to_owned();
+    let (plan, notices) = resolve(request().with(|r| r.words.caption = Some(caption)), turbo());
+    assert!(plan.words.caption_prompt.contains("\n# Caption\ncalm\n\n# Metas\n- bpm: N/A\n"));
+    assert_eq!(notices, ["the caption is a whole prompt: its section `# Caption` is read alone"]);
+}
+
+#[test]
 fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
     let (plan, notices) = resolve(request_of(r#"{"duration": null}"#), turbo());
     assert_eq!((plan.length.duration_s, plan.length.frames), (30.0, 750));

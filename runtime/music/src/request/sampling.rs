@@ -2,7 +2,7 @@
 
 use acestep_engine::{
     Error, Notice,
-    check::{above, choice, real, whole},
+    check::{choice, real, whole},
     error::shortened,
 };
 use serde::Serialize;
@@ -62,6 +62,8 @@ const BASE_STEPS: usize = 50;
 const BASE_SHIFT: f64 = 1.0;
 
 const MOST_STEPS: u32 = 200;
+/// Least shift. With one far below, f32 rounds `1 + (shift - 1)` to 0, and the first time is a division by it.
+const LEAST_SHIFT: f64 = 0.01;
 const MOST_SHIFT: f64 = 100.0;
 
 impl Sampling {
@@ -85,7 +87,7 @@ impl Sampling {
     ) -> Result<(Schedule, Option<f32>), Error> {
         let steps = self.inference_steps.map(|n| whole("inference_steps", n, 1, MOST_STEPS));
         let steps = steps.transpose()?.map(|steps| steps as usize);
-        let shift = self.shift.map(|s| above("shift", s, 0.0, MOST_SHIFT)).transpose()?;
+        let shift = self.shift.map(|s| real("shift", s, LEAST_SHIFT, MOST_SHIFT)).transpose()?;
         if let Some(times) = &self.timesteps {
             if steps.is_some() || shift.is_some() {
                 notices

@@ -144,6 +144,7 @@ fn seeds_come_as_number_text_or_list() {
         (r#"{"seed": "1, 2"}"#, Some(vec![1, 2])),
         (r#"{"seeds": [3, 4]}"#, Some(vec![3, 4])),
         (r#"{"seed": "-1"}"#, None),
+        (r#"{"seed": "-1, -1"}"#, None),
         (r#"{"seed": null}"#, None),
         (r#"{"seed": 18446744073709551615}"#, Some(vec![u64::MAX])),
     ] {

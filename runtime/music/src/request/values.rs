@@ -163,6 +163,9 @@ pub(super) fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error>
     let expected = "a seed is a whole number from 0 to 18446744073709551615, or -1 for any";
     let mut seeds = Vec::new();
     let items = items(value);
+    if items.iter().all(|item| as_f64(item) == Some(-1.0)) {
+        return Ok(None);
+    }
     for item in &items {
         let exact = match item {
             Value::String(text) => text.parse().ok(),
@@ -173,7 +176,6 @@ pub(super) fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error>
         match (exact, as_f64(item)) {
             (Some(seed), _) => seeds.push(seed),
             (None, Some(x)) if whole(x) => seeds.push(x as u64),
-            (None, Some(-1.0)) if items.len() == 1 => return Ok(None),
             _ => return Err(wrong(key, item, expected)),
         }
     }

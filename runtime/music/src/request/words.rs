@@ -154,6 +154,10 @@ impl Words {
             return Err(SongError::NothingAsked.into());
         }
         notices.extend(too_long(&caption, &lyrics));
+        if prompt::caption_of_prompt(&caption) != caption {
+            let text = "the caption is a whole prompt: its section `# Caption` is read alone";
+            notices.push(Notice(text.into()));
+        }
         Ok((caption, lyrics))
     }
 

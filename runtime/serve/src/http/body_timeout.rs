@@ -64,6 +64,9 @@ pub(super) enum Cut {
     /// There is no memory for it.
     #[error("large requests of others fill the memory for them")]
     Busy,
+    /// The header of a part of a form goes on and on.
+    #[error("the header of a part of the form is longer than 64 KiB")]
+    Header,
 }
 
 /// Returns the answer to a request that could not be read, if its body was cut.
@@ -74,6 +77,10 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> Option<ApiError> {
         Cut::Slow => {
             let hint = "send it again, with 1000 bytes a second at least and without a long pause";
             (StatusCode::REQUEST_TIMEOUT, "too_slow", None, hint)
+        }
+        Cut::Header => {
+            let hint = "after the lines of its header, a part has an empty line and its content";
+            (StatusCode::BAD_REQUEST, "bad_form", None, hint)
         }
         Cut::Busy => {
             let hint = "try again, or send sound as a file with POST /v1/files";

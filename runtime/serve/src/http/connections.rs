@@ -5,7 +5,7 @@
 
 use std::{io, pin::pin, time::Duration};
 
-use axum::{Router, middleware};
+use axum::{Router, http::Version, middleware};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::{conn::auto::Builder, graceful::GracefulShutdown},
@@ -29,21 +29,15 @@ const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Answers requests until `stopped` is ready, and then those on their way. A connection ends if the header of
 /// its next request takes too long; one of HTTP/2, if its client is silent so long and does not answer a ping in
-/// the same time again. It also ends if its client takes nothing of an answer for too long; over HTTP/2, that
-/// answer ends.
+/// the same time again, or asks nothing for too long. It also ends if its client takes nothing of an answer for
+/// too long; over HTTP/2, that answer ends.
 pub(super) async fn answer(
     listener: TcpListener,
     router: Router,
     limits: Limits,
     stopped: impl Future<Output = ()>,
 ) {
-    let limit = limits.headers;
-    let mut builder = Builder::new(http2_timeout::Answers { limit: limits.answer });
     let router = router.layer(middleware::map_response(http2_timeout::noted));
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
-    let mut http2 = builder.http2();
-    http2.timer(TokioTimer::new()).enable_connect_protocol();
-    http2.keep_alive_interval(limit).keep_alive_timeout(limit);
     let open = GracefulShutdown::new();
     let (ending, ended) = watch::channel(());
     let mut stopped = pin!(stopped);
@@ -52,21 +46,27 @@ pub(super) async fn answer(
             socket = accept(&listener) => socket,
             () = &mut stopped => break,
         };
-        let (builder, router, watcher) = (builder.clone(), router.clone(), open.watcher());
+        let (router, watcher) = (router.clone(), open.watcher());
         let mut ended = ended.clone();
         tokio::spawn(async move {
-            let has_begun = tokio::select! {
-                begins = time::timeout(limit, begins(&socket)) => begins.is_ok_and(|begins| begins),
+            let first = time::timeout(limits.headers, first_version(&socket));
+            let version = tokio::select! {
+                version = first => version.ok().flatten(),
                 // Browsers open connections ahead. One that says nothing does not hold up the end.
-                _ = ended.changed() => false,
+                _ = ended.changed() => None,
             };
-            if !has_begun {
-                return;
-            }
+            let Some(version) = version else { return };
+            let is_http2 = version == Version::HTTP_2;
             let service = TowerToHyperService::new(router);
             let socket = TokioIo::new(WriteTimeout::new(socket, limits.answer));
+            let answers = watch::Sender::new(0);
+            let builder = builder(limits, answers.clone());
             let connection = builder.serve_connection_with_upgrades(socket, service);
-            if let Err(error) = watcher.watch(connection.into_owned()).await {
+            let ended = tokio::select! {
+                ended = watcher.watch(connection.into_owned()) => ended,
+                () = http2_timeout::idle(&answers, limits.idle), if is_http2 => Ok(()),
+            };
+            if let Err(error) = ended {
                 tracing::debug!(error = &*error, "a connection ended");
             }
         });
@@ -75,14 +75,26 @@ pub(super) async fn answer(
     open.shutdown().await;
 }
 
-/// Waits until the first bytes tell the version of HTTP: the builder reads them without a limit of time. False
+/// Returns the settings of a connection, which counts its answers over HTTP/2 in `open`.
+fn builder(limits: Limits, open: watch::Sender<usize>) -> Builder<http2_timeout::Answers> {
+    let limit = limits.headers;
+    let mut builder = Builder::new(http2_timeout::Answers { limit: limits.answer, open });
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).enable_connect_protocol();
+    http2.keep_alive_interval(limit).keep_alive_timeout(limit);
+    builder
+}
+
+/// Waits until the first bytes tell the version of HTTP: the builder reads them without a limit of time. None
 /// if the client closes before that.
-async fn begins(socket: &TcpStream) -> bool {
+async fn first_version(socket: &TcpStream) -> Option<Version> {
     let mut first = [0; HTTP2.len()];
     loop {
         match socket.peek(&mut first).await {
-            Ok(0) | Err(_) => return false,
-            Ok(read) if read == HTTP2.len() || first[..read] != HTTP2[..read] => return true,
+            Ok(0) | Err(_) => return None,
+            Ok(read) if first[..read] != HTTP2[..read] => return Some(Version::HTTP_11),
+            Ok(read) if read == HTTP2.len() => return Some(Version::HTTP_2),
             Ok(_) => time::sleep(LOOK).await,
         }
     }

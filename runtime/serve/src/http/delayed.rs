@@ -1,7 +1,7 @@
 //! Answers in JSON that come when their job has ended.
 //!
-//! The header with the job's id is sent after a second at the latest. Who loses the connection then has the
-//! id, and a proxy sees signs of life, so it cuts nothing.
+//! The header with the job's id is sent after a second at the latest. A client that loses its connection
+//! then has the id, and a proxy sees signs of life, so it keeps the connection.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{self, FromRequest, FromRequestParts, Request},
+    extract::{
+        self, FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection,
+    },
     http::{StatusCode, request::Parts},
 };
 use serde::de::DeserializeOwned;
@@ -38,6 +40,11 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = extract::Path::from_request_parts(parts, state).await;
         read.map(|extract::Path(value)| Self(value)).map_err(|error| {
+            if let PathRejection::FailedToDeserializePathParams(error) = &error
+                && matches!(error.kind(), ErrorKind::InvalidUtf8InPathParam { .. })
+            {
+                return ApiError::bad("bad_value", "the address is not UTF-8");
+            }
             // Ids of jobs and files follow the name of their collection.
             let message = match parts.uri.path().split('/').nth(3) {
                 Some(id) if Uuid::parse_str(id).is_err() => format!("`{id:.100}` is no id"),
@@ -79,14 +86,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             if let Some(slow) = body_timeout::of(&error) {
                 return slow;
             }
-            let (code, message) = match error.status() {
+            let status = error.status();
+            let (code, message) = match status {
                 StatusCode::PAYLOAD_TOO_LARGE => ("too_large", "the JSON is larger than 1 MiB"),
                 StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                     ("bad_body", "the body needs the header `Content-Type: application/json`")
                 }
-                _ => ("bad_json", "the body is not the JSON that this address takes"),
+                _ => {
+                    let message = "the body is not the JSON that this address takes";
+                    return ApiError::bad("bad_json", message);
+                }
             };
-            ApiError::new(error.status(), code, message)
+            ApiError::new(status, code, message)
         })
     }
 }

@@ -6,7 +6,7 @@ use acestep_session::speech;
 use axum::{
     Json, Router,
     extract::{
-        FromRequest, Multipart, Request,
+        Request,
         multipart::{Field, MultipartError},
     },
     http::{HeaderMap, StatusCode, header},
@@ -22,6 +22,7 @@ use uuid::Uuid;
 use super::{
     ApiError, Asker, Caller, Server, body_timeout,
     extract::{Path, Query},
+    form::Form,
     jobs::page,
     quota::Room,
 };
@@ -62,11 +63,6 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| {
         kind.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
     })
-}
-
-pub(super) async fn form(request: Request) -> Result<Multipart, ApiError> {
-    let form = Multipart::from_request(request, &()).await;
-    form.map_err(|error| ApiError::bad("bad_form", error.to_string()))
 }
 
 pub(super) fn of_form(error: &MultipartError) -> ApiError {
@@ -131,16 +127,15 @@ pub(super) async fn upload(
         let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_form", message);
         return Err(error.hint("curl -F file=@song.wav URL"));
     }
-    let mut form = form(request).await?;
-    let file = match form.next_field().await.map_err(|error| of_form(&error))? {
+    let mut form = Form::of(request).await?;
+    let file = match form.next_field().await? {
         Some(field) => receive(&server, &caller, field).await?,
         None => return Err(ApiError::bad("bad_form", "the form is empty")),
     };
     // The end of the form must be there too.
-    match form.next_field().await {
-        Ok(None) => Ok(Json(file)),
-        Ok(Some(_)) => Err(ApiError::bad("bad_form", "the form has more than one part")),
-        Err(error) => Err(of_form(&error)),
+    match form.next_field().await? {
+        None => Ok(Json(file)),
+        Some(_) => Err(ApiError::bad("bad_form", "the form has more than one part")),
     }
 }
 

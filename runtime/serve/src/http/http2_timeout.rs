@@ -2,7 +2,7 @@
 //! takes pings, so `write_timeout` does not notice it.
 //!
 //! hyper asks a body for its next piece when the one before is on its way. So the body notes when it gave a
-//! piece, and the task of the answer, which hyper hands to its executor, ends if nobody asks for the next one.
+//! piece. hyper hands the task of the answer to its executor; the task ends if nothing asks for the next piece.
 
 use std::{
     cell::Cell,
@@ -20,7 +20,10 @@ use hyper::{
     body::{Frame, SizeHint},
     rt::Executor,
 };
-use tokio::time::{self, Instant};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 
 /// The most bytes of a piece. The rest of the last piece stays in memory until its client takes it.
 const PIECE: usize = 32 << 10;
@@ -35,11 +38,38 @@ tokio::task_local! {
 #[derive(Debug, Clone)]
 pub(super) struct Answers {
     pub(super) limit: Duration,
+    /// The answers of the connection that are on their way.
+    pub(super) open: watch::Sender<usize>,
 }
 
 impl<F: Future + Send + 'static> Executor<F> for Answers {
     fn execute(&self, answer: F) {
-        tokio::spawn(GIVEN.scope(Cell::default(), taken(answer, self.limit)));
+        let (limit, open) = (self.limit, Open(self.open.clone()));
+        open.0.send_modify(|count| *count += 1);
+        tokio::spawn(GIVEN.scope(Cell::default(), async move {
+            let _open = open;
+            taken(answer, limit).await;
+        }));
+    }
+}
+
+/// An answer that is on its way; also one that panics ends.
+struct Open(watch::Sender<usize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Ready when no answer of the connection was on its way for `limit`.
+pub(super) async fn idle(open: &watch::Sender<usize>, limit: Duration) {
+    let mut count = open.subscribe();
+    loop {
+        let is_idle = *count.borrow_and_update() == 0;
+        if time::timeout(limit, count.changed()).await.is_err() && is_idle {
+            return;
+        }
     }
 }
 

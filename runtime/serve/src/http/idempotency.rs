@@ -30,11 +30,14 @@ impl Keyed {
     /// Reads the key of a request.
     /// Errors: 400 for a key of another form.
     pub(super) fn of(request: &Request) -> Result<Self, ApiError> {
-        let key = match request.headers().get("idempotency-key").map(|value| value.to_str()) {
-            None => None,
-            Some(Ok(text)) if !text.is_empty() && text.len() <= 255 => Some(text.to_owned()),
-            Some(_) => {
-                let message = "`Idempotency-Key` is 1 to 255 letters of ASCII";
+        let mut keys = request.headers().get_all("idempotency-key").iter();
+        let key = match (keys.next().map(|value| value.to_str()), keys.next()) {
+            (None, _) => None,
+            (Some(Ok(text)), None) if !text.is_empty() && text.len() <= 255 => {
+                Some(text.to_owned())
+            }
+            _ => {
+                let message = "`Idempotency-Key` is 1 to 255 letters of ASCII, once";
                 return Err(ApiError::bad("bad_value", message));
             }
         };

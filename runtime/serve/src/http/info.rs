@@ -102,6 +102,7 @@ pub(super) async fn server(Asker(server, caller): Asker) -> Result<Json<Value>, 
 
 /// A key.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Session {
     /// The key.
     key: String,

@@ -18,7 +18,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{ApiError, Caller, Server, error::wrong, files};
+use super::{ApiError, Caller, Server, error::wrong, files, form::Form};
 use crate::store::File;
 
 /// The largest size of all texts and names of a form.
@@ -65,6 +65,21 @@ pub(super) fn rename(
         let renamed = acestep_music::request::rename(object, theirs, ours);
         renamed.map_err(|error| ApiError::from(crate::error::of(&error)).param(theirs))
     })
+}
+
+/// Removes an end of a region at 0, which is the end of the source in upstream's servers. A region before the
+/// source may end there.
+pub(super) fn open_end(request: &mut Map<String, Value>) {
+    let number = |key: &str| -> Option<f64> {
+        match request.get(key)? {
+            Value::String(text) => text.trim().parse().ok(),
+            value => value.as_f64(),
+        }
+    };
+    let is_before = number("repainting_start").is_some_and(|start| start < 0.0);
+    if number("repainting_end") == Some(0.0) && !is_before {
+        request.remove("repainting_end");
+    }
 }
 
 #[derive(Debug)]
@@ -184,10 +199,10 @@ async fn parts(
     request: Request,
     texts: &[&str],
 ) -> Result<Input, ApiError> {
-    let mut form = files::form(request).await?;
+    let mut form = Form::of(request).await?;
     let (mut fields, mut stored) = (Vec::new(), Vec::new());
     let mut rest = MOST_TEXT;
-    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+    while let Some(mut field) = form.next_field().await? {
         let name = field.name().unwrap_or_default().to_owned();
         rest = rest.checked_sub(OF_PART + name.len()).ok_or_else(files::large_texts)?;
         if field.file_name().is_some() && !texts.contains(&name.as_str()) {

@@ -30,6 +30,8 @@ pub struct Limits {
     /// a WebSocket. Over HTTP/2, the longest time for 32 KiB of an answer. Long enough for a player that reads as it
     /// plays: its system takes a megabyte at once.
     pub answer: Duration,
+    /// The longest time in which a connection over HTTP/2 has no request on its way.
+    pub idle: Duration,
     /// The longest time without a sign of life of an idle WebSocket. Pings ask for one.
     pub silence: Duration,
 }
@@ -48,6 +50,7 @@ impl Default for Limits {
             headers: Duration::from_secs(30),
             body: Duration::from_secs(30),
             answer: Duration::from_secs(300),
+            idle: Duration::from_secs(300),
             silence: Duration::from_secs(90),
         }
     }

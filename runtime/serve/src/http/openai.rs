@@ -77,8 +77,7 @@ async fn asked_for_sound(
     asked(server, caller, keyed, request).await
 }
 
-/// Answers with sound. `raw` tells of samples without a header how many a second has, if that is known, and
-/// their channels.
+/// Answers with sound. For samples without a header `raw` has their rate, if it is known, and their channels.
 fn sound(pieces: Pieces, format: Format, raw: Option<(Option<u32>, u16)>) -> Response {
     let kind = if raw.is_some() { "audio/pcm" } else { formats::media_type(format) };
     let body = Body::from_stream(pieces);

@@ -3,14 +3,21 @@
 
 mod calls;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::{Json, Router};
+use axum::{
+    Json, Router,
+    extract::{FromRequestParts as _, MatchedPath, Request},
+    http::Method,
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use self::calls::{CALLS, CPP, Call, Gives, UPSTREAM};
-use super::{Server, events, files, info, jobs, outputs, read, stream};
+use super::{Server, events, extract::Query, files, info, jobs, outputs, read, stream};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/openapi.json", read(openapi))
@@ -45,8 +52,32 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 )]
 struct Native;
 
+static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
+
 async fn openapi() -> Json<Value> {
-    Json(document())
+    Json(DOCUMENT.clone())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
+
+/// Refuses keys of a query at addresses that take none by their description.
+pub(super) async fn query_layer(request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let method = match request.method() == Method::HEAD {
+        true => "get".to_owned(),
+        false => request.method().as_str().to_ascii_lowercase(),
+    };
+    let taken = DOCUMENT["paths"][path][method.as_str()]["parameters"].as_array();
+    if taken.is_some_and(|taken| taken.iter().any(|one| one["in"] == "query")) {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    match Query::<NoKeys>::from_request_parts(&mut parts, &()).await {
+        Ok(_) => next.run(Request::from_parts(parts, body)).await,
+        Err(error) => error.into_response(),
+    }
 }
 
 fn document() -> Value {

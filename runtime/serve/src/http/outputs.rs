@@ -83,6 +83,33 @@ pub(super) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     known.is_some_and(|tags| tags.split(',').any(is_it))
 }
 
+/// Removes conditions that a server ignores by RFC 9110, but `ServeFile` does not: a range that is not one of
+/// bytes, or of a file with another `tag`; a date beside a tag.
+fn drop_ignored(headers: &mut HeaderMap, tag: &str, size: u64) {
+    let is_this = headers.get(header::IF_RANGE).is_none_or(|known| known == tag);
+    let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
+    if !is_this || range.is_none_or(|range| !is_range(range, size)) {
+        headers.remove(header::RANGE);
+    }
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        headers.remove(header::IF_MODIFIED_SINCE);
+    }
+}
+
+/// True for one range of bytes. A suffix longer than the file is the whole file, and a number beyond 64 bits is
+/// beyond every file.
+fn is_range(range: &str, size: u64) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
+    let ends = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
+    let Some((first, last)) = ends else { return false };
+    match (number(first), number(last)) {
+        (Some(from), Some(to)) => from <= to,
+        (Some(_), None) => last.is_empty(),
+        (None, Some(length)) => first.is_empty() && length <= size,
+        (None, None) => false,
+    }
+}
+
 /// Answers with a file, whole or a range of it. `refused` gives an error the form of its API.
 pub(super) async fn file(
     server: &Server,
@@ -92,10 +119,7 @@ pub(super) async fn file(
 ) -> Result<Response, ApiError> {
     let place = place(server, output).await?;
     let tag = format!("\"{}\"", output.sha256);
-    // `ServeFile` refuses several ranges. RFC 9110 allows the whole instead.
-    if request.headers().get(header::RANGE).is_some_and(|range| range.as_bytes().contains(&b',')) {
-        request.headers_mut().remove(header::RANGE);
-    }
+    drop_ignored(request.headers_mut(), &tag, output.bytes);
     let mut response = if is_known(request.headers(), &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -126,4 +150,31 @@ pub(super) async fn file(
         headers.insert(header::ETAG, tag);
     }
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file has 100 bytes.
+    #[test]
+    fn a_range_of_another_form_or_of_another_file_is_ignored() {
+        let is_kept = |range: &'static str, file: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RANGE, HeaderValue::from_static(range));
+            headers.insert(header::IF_RANGE, HeaderValue::from_static(file));
+            drop_ignored(&mut headers, "\"this\"", 100);
+            headers.contains_key(header::RANGE)
+        };
+        for range in ["bytes=0-0", "bytes=9-", "bytes=-100", "bytes=200-", "bytes=0-200"] {
+            assert!(is_kept(range, "\"this\""), "{range}");
+            assert!(!is_kept(range, "\"other\""), "{range}");
+        }
+        for range in ["bytes=9-3", "bytes=-101", "bytes=0-99999999999999999999", "bytes=+0-1"] {
+            assert!(!is_kept(range, "\"this\""), "{range}");
+        }
+        for range in ["items=0-1", "bytes=0-1,3-4", "bytes=-", "bytes=", ""] {
+            assert!(!is_kept(range, "\"this\""), "{range}");
+        }
+    }
 }

@@ -30,7 +30,7 @@ const BODIES: u64 = 4;
 pub(super) struct Coming(Mutex<HashMap<String, u64>>);
 
 impl Coming {
-    /// Adds an amount of a client, and returns what is on its way of all clients and of this one.
+    /// Adds an amount of a client. Returns the amounts on their way, of all clients and of this one.
     fn add(&self, owner: &str, amount: u64) -> (u64, u64) {
         let mut coming = self.0.lock();
         let own = coming.entry(owner.to_owned()).or_default();

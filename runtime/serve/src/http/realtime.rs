@@ -42,6 +42,8 @@ const WHOLE: usize = 4 * TEXT;
 const WAITING: usize = 64;
 /// Time between two looks for a worker.
 const LOOK: Duration = Duration::from_millis(100);
+/// Time that a client has to answer the end of a connection.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/realtime", read(realtime)).route("/ws/stream_tts", read(stream_tts))
@@ -91,7 +93,9 @@ async fn upgraded(
             .hint("open this address as a WebSocket")
     })?;
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE);
-    let facts = facts(&server, model.clone()).await;
+    let voice = voice.map(|name| ("voice".to_owned(), Value::from(name)));
+    let voice: Map<String, Value> = voice.into_iter().collect();
+    let facts = facts(&server, &with_model(model.as_deref(), voice.clone())).await;
     if let (None, Some(name)) = (&facts, &model) {
         let message = format!("the model of speech `{name}` is not here");
         let status = axum::http::StatusCode::NOT_FOUND;
@@ -107,7 +111,7 @@ async fn upgraded(
             waiting: VecDeque::new(),
             text: String::new(),
             settings: Map::new(),
-            voice: voice.map(|name| ("voice".to_owned(), Value::from(name))).into_iter().collect(),
+            voice,
             can_append: facts.as_ref().is_some_and(|(_, speech)| speech.can_append),
             has_ended: false,
             open: None,
@@ -117,11 +121,15 @@ async fn upgraded(
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run(facts).await;
+        // A client that hears this much sees an end, not a lost connection.
+        let _ = time::timeout(FAREWELL, session.close()).await;
     }))
 }
 
-/// Returns a model of speech, or the default one.
-async fn facts(server: &Server, name: Option<String>) -> Option<(String, Speech)> {
+/// Returns the model of a request for speech.
+async fn facts(server: &Server, request: &Map<String, Value>) -> Option<(String, Speech)> {
+    let name = server.model_of_speech(request).await.ok()?;
+    let name = name.as_ref().and_then(Value::as_str).map(str::to_owned);
     server.ask(move |catalog| catalog.speech(name.as_deref())).await.ok().flatten()
 }
 
@@ -239,10 +247,18 @@ impl Session {
         self.message(Message::text(value.to_string())).await
     }
 
-    /// Sends a message. Over HTTP/2 the connection has no limit of its own for one that nobody takes.
+    /// Sends a message. Over HTTP/2 the connection does not limit the time in which its client takes it.
     async fn message(&mut self, message: Message) -> Result<(), Gone> {
         let sent = time::timeout(self.server.limits.answer, self.socket.send(message)).await;
         Ok(sent.map_err(|_| Gone)??)
+    }
+
+    /// Ends the connection as WebSockets do: each side says so once, and hears the other.
+    async fn close(&mut self) {
+        let frame = CloseFrame { code: close_code::NORMAL, reason: "".into() };
+        // It fails if one of them said so already.
+        let _ = self.socket.send(Message::Close(Some(frame))).await;
+        while let Some(Ok(_)) = self.socket.recv().await {}
     }
 
     /// Closes the connection if the server ends.
@@ -310,13 +326,19 @@ impl Session {
         if !settings.is_empty() {
             self.settings = settings;
             self.settings.remove("sequence");
-            let name = self.settings.get("model").and_then(Value::as_str).map(str::to_owned);
-            let facts = facts(&self.server, name.or(self.model.clone())).await;
-            self.can_append = facts.is_some_and(|(_, speech)| speech.can_append);
+            self.look_up().await;
         }
         self.text += text;
         self.fill();
         Ok(())
+    }
+
+    /// Looks up the model of texts in pieces.
+    async fn look_up(&mut self) {
+        let mut request = self.voice.clone();
+        request.extend(self.settings.clone());
+        let facts = facts(&self.server, &self.with_model(request)).await;
+        self.can_append = facts.is_some_and(|(_, speech)| speech.can_append);
     }
 
     /// Ends a text that came in pieces.
@@ -373,11 +395,15 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the model of the connection to a request that names none.
-    fn with_model(&self, mut request: Map<String, Value>) -> Map<String, Value> {
-        if let Some(model) = &self.model {
-            request.entry("model").or_insert_with(|| model.as_str().into());
-        }
-        request
+    fn with_model(&self, request: Map<String, Value>) -> Map<String, Value> {
+        with_model(self.model.as_deref(), request)
     }
+}
+
+/// Adds the model of a connection to a request that names none.
+fn with_model(model: Option<&str>, mut request: Map<String, Value>) -> Map<String, Value> {
+    if let Some(model) = model {
+        request.entry("model").or_insert_with(|| model.into());
+    }
+    request
 }

@@ -1,8 +1,8 @@
 //! Sound that another machine makes: the server asks the worker for it, and appends it to a file of its own.
 //!
-//! All listeners of an attempt follow that file, as they follow the one of a worker on this disk. So a slow
-//! client holds nothing up, a late one begins at the start, a thousand of them ask once, and sound that is
-//! here outlives the worker's own file. The file goes with its last listener.
+//! All listeners of an attempt follow that file, as they follow the file of a worker on this disk. So a slow
+//! client delays nothing, a late one begins at the start, and a thousand need one request. Sound that is here
+//! outlives the worker's own file. The file is removed with its last listener.
 
 use std::{
     collections::HashMap,
@@ -53,6 +53,8 @@ struct Relay {
 struct RelayState {
     /// The form of the samples, when there are some.
     format: Option<PreviewFormat>,
+    /// True if more samples are certain to come after those in the file.
+    goes_on: bool,
     /// True for the whole sound, or the reason why it is not.
     end: Option<Result<(), String>>,
 }
@@ -134,10 +136,15 @@ impl Asking {
                 Ok(Some(heard)) => {
                     silent = None;
                     (has_all, answered) = (heard.is_all, Instant::now());
+                    // Before the samples come, so that a listener never takes the last ones for others.
+                    state.send_modify(|state| state.goes_on &= heard.goes_on);
                     file.write_all(&heard.bytes).await.map_err(failed)?;
                     file.flush().await.map_err(failed)?;
                     length += heard.bytes.len() as u64;
-                    state.send_modify(|state| state.format = Some(heard.format));
+                    state.send_modify(|state| {
+                        state.format = Some(heard.format);
+                        state.goes_on = heard.goes_on;
+                    });
                     if was_ended && has_all {
                         return Ok(());
                     }
@@ -222,6 +229,11 @@ impl Relayed {
     /// True if nothing more comes.
     pub(super) fn is_over(&self) -> bool {
         self.state.borrow().end.is_some()
+    }
+
+    /// True if more samples are certain to come after those that were read before.
+    pub(super) fn goes_on(&self) -> bool {
+        self.state.borrow().goes_on
     }
 
     /// True if all sound is here. Errors: the reason why it will never be.

@@ -1,5 +1,5 @@
-//! Files of a request on its way. Those that no job took are removed at once when the request is refused,
-//! when its client goes away, or when an earlier job has its key.
+//! Files of a request on its way. Files that no job took are removed at once if the request is refused, its
+//! client goes away, or an earlier job has its key.
 
 use std::{
     collections::HashSet,

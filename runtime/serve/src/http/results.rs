@@ -26,7 +26,7 @@ use crate::{
 /// is cut.
 pub(super) const EARLY: Duration = Duration::from_secs(1);
 
-/// The request was fine when it was accepted: a failure after that, of one of these statuses, is the server's.
+/// A later failure of a request that was accepted. With one of these statuses it is the server's.
 fn blamed(error: ApiError, of: &[StatusCode]) -> ApiError {
     let is_servers = of.contains(&error.status);
     let status = if is_servers { StatusCode::INTERNAL_SERVER_ERROR } else { error.status };

@@ -192,7 +192,7 @@ pub(super) async fn layer(
     told(next.run(request).await)
 }
 
-/// Lets a page of an allowed `origin` read the answer. Others get another one, which a cache must know.
+/// Lets a page of an allowed `origin` read the answer. Other origins get another answer, which a cache must know.
 fn with_origin(
     mut response: Response,
     security: &Security,

@@ -299,6 +299,16 @@ impl Sound {
         }
     }
 
+    /// True if more samples are certain to come after those of [`Self::next`] so far.
+    pub(super) async fn goes_on(&self) -> bool {
+        match &self.source {
+            Source::Here(_) => {
+                preview::goes_on(&self.server.objects.attempt_folder(&self.lease)).await
+            }
+            Source::Elsewhere(relayed) => relayed.goes_on(),
+        }
+    }
+
     pub(super) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
         stream::unfold(Some(self), |sound| async {
             let mut sound = sound?;

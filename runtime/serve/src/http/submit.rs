@@ -40,7 +40,7 @@ impl Server {
         &self,
         caller: &Caller,
         kind: Kind,
-        request: Map<String, Value>,
+        mut request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
         if input::size(&request) > JSON_BYTES {
@@ -48,6 +48,11 @@ impl Server {
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
         }
         let _slot = QueueSlot::take(self, caller).await?;
+        if kind == Kind::Speak
+            && let Some(model) = self.model_of_speech(&request).await?
+        {
+            request.insert("model".to_owned(), model);
+        }
         let named = files::check(self, caller, kind, &request).await?;
         let checked = self.checked(kind, &request).await?;
         let Submission { idempotency_key, fingerprints, priority, title, mut notices } = submission;
@@ -115,6 +120,27 @@ impl Server {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Returns the model of a request for speech: its own, else the one of its kept voice.
+    pub(super) async fn model_of_speech(
+        &self,
+        request: &Map<String, Value>,
+    ) -> Result<Option<Value>, ApiError> {
+        let given = |field: &str| request.get(field).filter(|value| !value.is_null());
+        match (given("model"), given("voice").and_then(Value::as_str)) {
+            // A recording speaks in place of the voice.
+            (None, Some(voice)) if given("reference").is_none() => {
+                Ok(self.model_of_voice(voice).await?.map(Value::from))
+            }
+            (model, _) => Ok(model.cloned()),
+        }
+    }
+
+    /// Returns the model of the kept voice called `name`.
+    pub(super) async fn model_of_voice(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let name = name.to_owned();
+        self.ask(move |catalog| catalog.model_of_voice(&name)).await
     }
 
     /// Asks the catalog, which reads headers of models from disk.

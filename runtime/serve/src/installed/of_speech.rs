@@ -85,7 +85,7 @@ impl Installed {
     }
 
     /// Returns the model that keeps a voice: the request's, else the usual one if it takes the
-    /// recordings; none for the first installed one that does.
+    /// recordings. `None` stands for the first installed one that takes them.
     pub(crate) fn model_to_keep(&self, request: &VoiceRequest) -> Option<String> {
         if request.model.is_some() {
             return request.model.clone();

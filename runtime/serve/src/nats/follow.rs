@@ -96,8 +96,8 @@ async fn next(watch: &mut kv::Watch, patience: Duration) -> Result<Next, StoreEr
     time::timeout(patience, watch.next()).await.map_err(|_| silent())
 }
 
-/// Follows a watch until it ends, or until the bucket has changes that do not come: the server may have
-/// placed what sends them on a machine that is gone, and the client waits for it without end.
+/// Follows a watch until it ends, or until the bucket has changes that do not come: the consumer that sends
+/// them may be on a machine that is gone, and the client would wait for it without end.
 async fn follow<F: Follower>(
     watch: &mut kv::Watch,
     bucket: &kv::Store,

@@ -51,6 +51,8 @@ enum Head {
     Sound {
         format: PreviewFormat,
         is_all: bool,
+        #[serde(default)]
+        goes_on: bool,
     },
     Silence,
     /// The text is stored.
@@ -116,8 +118,8 @@ impl Live for Questions {
         Box::pin(async move {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             match self.ask(&lease, Wish::Hear { from, wait_ms }, wait).await? {
-                (Head::Sound { format, is_all }, bytes) => {
-                    Ok(Some(LiveSamples { format, bytes, is_all }))
+                (Head::Sound { format, is_all, goes_on }, bytes) => {
+                    Ok(Some(LiveSamples { format, bytes, is_all, goes_on }))
                 }
                 (Head::Silence, _) => Ok(None),
                 (Head::Taken | Head::Failed(_), _) => Err(unexpected()),
@@ -177,8 +179,8 @@ async fn given(
         Wish::Hear { from, wait_ms } => {
             let heard = here.fetch_samples(&lease, from, Duration::from_millis(wait_ms)).await?;
             Ok(match heard {
-                Some(LiveSamples { format, bytes, is_all }) => {
-                    (Head::Sound { format, is_all }, bytes)
+                Some(LiveSamples { format, bytes, is_all, goes_on }) => {
+                    (Head::Sound { format, is_all, goes_on }, bytes)
                 }
                 None => (Head::Silence, Bytes::new()),
             })

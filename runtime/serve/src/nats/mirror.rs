@@ -65,7 +65,7 @@ struct Jobs {
 
 pub(super) struct Mirror {
     jobs: Mutex<Jobs>,
-    /// When this process last got its connection: leases are not counted from before.
+    /// Time of the last connection of this process: leases count from then at the earliest.
     connected: Mutex<Instant>,
     changes: broadcast::Sender<Uuid>,
     pub(super) own: RecentChanges,

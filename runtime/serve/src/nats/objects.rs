@@ -17,7 +17,7 @@ use super::{PATIENCE, PAUSE, StoreError};
 use crate::objects::RemoteFiles;
 
 /// The object store, and the bucket that lists the results of each attempt. The list is written first,
-/// so nothing is left behind that nobody knows of.
+/// so every object that is left behind is listed.
 pub(super) struct JetStreamFiles {
     objects: ObjectStore,
     made: kv::Store,

@@ -283,7 +283,7 @@ impl Record {
     }
 
     /// The record of a job that ends because no change of it fits into a message; none if it has ended. It
-    /// is small: words about the job are what makes one large.
+    /// is small, because only the words about a job make a record large.
     pub(super) fn refused(&self) -> Option<Self> {
         if self.state.is_ended() {
             return None;

@@ -49,6 +49,8 @@ pub struct LiveSamples {
     pub bytes: Bytes,
     /// True if no more samples were there.
     pub is_all: bool,
+    /// True if more samples are certain to come after these.
+    pub goes_on: bool,
 }
 
 /// The way to attempts that run on other machines.
@@ -111,8 +113,9 @@ impl LocalAttempts {
                 let mut bytes = Vec::new();
                 file.take(PIECE as u64).read_to_end(&mut bytes).await?;
                 if !bytes.is_empty() || is_late {
-                    let is_all = bytes.len() < PIECE;
-                    return Ok(Some(LiveSamples { format: *format, bytes: bytes.into(), is_all }));
+                    let (is_all, bytes) = (bytes.len() < PIECE, bytes.into());
+                    let goes_on = preview::goes_on(&folder).await;
+                    return Ok(Some(LiveSamples { format: *format, bytes, is_all, goes_on }));
                 }
             } else if is_late {
                 return Ok(None);

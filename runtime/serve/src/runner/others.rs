@@ -9,7 +9,7 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
-use acestep_music::{Encode, NoiseSource, latents, lm::compose, request::Language};
+use acestep_music::{Encode, NoiseSource, Request, latents, lm::compose, request::Language};
 use acestep_session::{
     codec::{self, decode_with, encode_with},
     language::{Choice, compose_all_with, open},
@@ -30,8 +30,15 @@ impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let UnderstandRequest { model, source, request: read, limits, genres, mut notices } =
-            UnderstandRequest::read(&object)?;
+        let UnderstandRequest {
+            model,
+            source,
+            request: read,
+            limits,
+            genres,
+            codes_only,
+            mut notices,
+        } = UnderstandRequest::read(&object)?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
         let seed = seed.unwrap_or(0);
@@ -54,6 +61,13 @@ impl<B: Backend> Networked<'_, B> {
             }
             SongSource::Codes(codes) => codes,
         };
+        if codes_only {
+            notify(task.observe, notices);
+            let request = Request::default().with(|r| r.source.audio_codes = Some(vec![codes]));
+            let text = request.to_json();
+            sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
+            return Ok(());
+        }
         let choice = language.lm_model.as_deref();
         let choice = Choice { asked: choice, model: &model, configured: None };
         let folder = open(choice, self.installed.layout(), self.engine)?;

@@ -44,7 +44,8 @@ pub(super) fn sound(
     seed: Option<u64>,
 ) -> Result<(), Error> {
     let name = name(track, encoding);
-    write::save(&task.folder.join(&name), audio, encoding, tags, Existing::Replace)?;
+    let bytes = write::to_bytes(audio, encoding, tags, task.observe)?;
+    write_whole(&task.folder.join(&name), Existing::Replace, |file| file.write_all(&bytes))?;
     let mut peaks = Peaks::new();
     peaks.add(&audio.channels);
     made(task, track, name, seed, (&peaks, audio.sample_rate))

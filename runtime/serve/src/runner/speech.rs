@@ -2,7 +2,7 @@
 //!
 //! The model is one of any family: its networks and the state of its voices stay in memory.
 
-use std::rc::Rc;
+use std::{io, rc::Rc};
 
 use acestep_engine::{
     Encoding, Error, Existing, Notice,
@@ -59,7 +59,9 @@ impl<B: Backend> Networked<'_, B> {
         let seed = read.seed.unwrap_or_else(drawn_seed);
         let usual = Options::default();
         let others = read.chunk_frames.unwrap_or(usual.chunks.others);
-        let chunks = Chunks { others, ..usual.chunks };
+        // A message of a client of stream-dia2 has this size: a smaller first chunk would wait for the second.
+        let first = read.chunk_frames.filter(|_| read.truncate).unwrap_or(usual.chunks.first);
+        let chunks = Chunks { first, others };
         let turn = Turn {
             model,
             seed,
@@ -76,7 +78,7 @@ impl<B: Backend> Networked<'_, B> {
         for is_last in [false, true] {
             let speech = self.speech_of(&turn.model)?;
             let mut notices = speech.model().notices();
-            let ready = speech.prepare(input.clone(), &mut notices)?;
+            let ready = speech.prepare(input.clone(), task.observe, &mut notices)?;
             match ready.check_memory(self.engine, turn.options) {
                 Err(error) if !is_last && is_too_large(&error) => {
                     drop(ready);
@@ -169,7 +171,7 @@ fn spoken(
     told["frames"] = spoken.frames().into();
     told["reason"] = spoken.reason().into();
     (task.resolved)(told);
-    file.finish()?;
+    file.finish(task.observe)?;
     sinks::made(task, 1, name, Some(turn.seed), (&peaks, sample_rate))?;
     if !spoken.words.is_empty() || turn.timestamps.is_some() {
         for form in
@@ -195,17 +197,25 @@ struct Streaming {
     spoken: Option<Spoken>,
 }
 
+fn unwritten(source: io::Error) -> Error {
+    Error::File { action: acestep_engine::Action::Write, path: "preview.pcm".into(), source }
+}
+
 impl Sink for Streaming {
+    fn goes_on(&mut self, _index: usize, is_certain: bool) -> Result<(), Error> {
+        // Other streams have no marks.
+        match self.truncate {
+            true => self.preview.goes_on(is_certain).map_err(unwritten),
+            false => Ok(()),
+        }
+    }
+
     fn samples(&mut self, _index: usize, samples: &[f32]) -> Result<(), Error> {
         let written = match self.truncate {
             true => self.preview.integers(&pcm16(samples)),
             false => self.preview.samples(&[samples]),
         };
-        written.map_err(|source| Error::File {
-            action: acestep_engine::Action::Write,
-            path: "preview.pcm".into(),
-            source,
-        })?;
+        written.map_err(unwritten)?;
         self.peaks.add(&[samples]);
         self.file.write(samples)
     }

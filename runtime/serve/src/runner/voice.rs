@@ -43,11 +43,11 @@ impl<B: Backend> Networked<'_, B> {
         observe: &dyn Observe,
     ) -> Result<Box<dyn VoiceFile>, Error> {
         let (engine, mut notices) = (self.engine, Vec::new());
-        let prepared = match model.prepare_voice(fields.clone(), engine, &mut notices) {
+        let prepared = match model.prepare_voice(fields.clone(), engine, observe, &mut notices) {
             Err(error) if is_too_large(&error) => {
                 self.drop_all();
                 notices.clear();
-                model.prepare_voice(fields.clone(), engine, &mut notices)?
+                model.prepare_voice(fields.clone(), engine, observe, &mut notices)?
             }
             prepared => prepared?,
         };

@@ -1,10 +1,10 @@
 //! The clock of leases.
 //!
-//! The file says until when a lease lasts, by the clock of the machine. That clock may jump: a laptop
-//! sleeps, or its time is corrected. So a process that looks takes the end of a lease from it once, and
-//! then counts with the steady clock, which stands still while the machine sleeps, as the worker does.
-//! The end is within two bounds, which no jump moves: a lease that is new at this look was written after
-//! the last one, so it lasts at least its length from then, and at most its length from now.
+//! The file has the end of a lease by the clock of the machine. That clock may jump: a laptop sleeps, or
+//! its time is corrected. So a process that looks reads the end of a lease once. Then it counts with the
+//! steady clock, which stands still while the machine sleeps, as the worker does.
+//! The end is within two bounds, which no jump moves. A lease that is new at this look was written after
+//! the last look, so it lasts at least its length from then, and at most its length from now.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -69,8 +69,8 @@ fn about(what: &str, error: &io::Error) -> JobError {
     JobError::new(code, format!("{what} cannot be stored: {}", reason(error)))
 }
 
-/// Returns the reason of an error without the place of a temporary file, which its crate adds: places of
-/// the server are no business of a client.
+/// Returns the reason of an error without the place of a temporary file, which its crate adds: clients must
+/// not see places of the server.
 pub(crate) fn reason(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(at) = text.find(" at path \"") {

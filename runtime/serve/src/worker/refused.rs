@@ -1,8 +1,8 @@
 //! Jobs that do not fit into the memory of this worker.
 //!
 //! Such a job goes back into the queue once, for a worker with more memory, and this one leaves it alone for
-//! a while. If it finds the job again, nobody took it, and the job fails. So a job without any worker that is
-//! large enough ends, after one attempt for each worker and one more.
+//! a while. If it finds the job again, no other worker took it, and the job fails. So a job without any worker
+//! that is large enough ends, after one attempt for each worker and one more.
 
 use std::{
     collections::VecDeque,

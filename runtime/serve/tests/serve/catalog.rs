@@ -74,6 +74,9 @@ fn models_that_are_missing_are_told_with_their_command() {
     let wanted = ["acestep model pull turbo", "acestep model pull qwen3-tts-0.6b-base"];
     assert_eq!(commands, wanted, "{missing:?}");
     assert!(missing[0].text.contains("`demo`"), "{missing:?}");
+    // The model inside the program has a language model, a released one has none here.
+    assert!(installed.has_language(None) && !installed.has_language(Some("turbo")));
+    assert_eq!([None, Some("turbo")].map(|of| installed.song_rate(of)), [Some(48_000), None]);
 }
 
 #[test]
@@ -81,7 +84,8 @@ fn a_request_about_a_sound_is_refused_before_it_waits() {
     let (installed, _folder) = installed();
     let understand = |request| code(&installed, Kind::Understand, &request);
     assert_eq!(understand(json!({ "audio": "id" })), "");
-    assert_eq!(understand(json!({ "src_latents": "id" })), "");
+    assert_eq!(understand(json!({ "src_latents": "id", "codes_only": true })), "");
+    assert_eq!(understand(json!({ "audio": "id", "codes_only": "yes" })), "bad_value");
     assert_eq!(understand(json!({ "audio_codes": "1,2", "lm_temperature": 0.5 })), "");
     assert_eq!(understand(json!({})), "conflict");
     assert_eq!(understand(json!({ "audio": "id", "src_latents": "id" })), "conflict");

@@ -50,7 +50,10 @@ async fn a_client_that_does_not_end_its_header_is_let_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
     let folder = tempfile::tempdir().expect("a folder");
-    let short = |server: &mut Server| server.limits.answer = Duration::from_secs(1);
+    let short = |server: &mut Server| {
+        (server.limits.answer, server.limits.idle) =
+            (Duration::from_secs(1), Duration::from_secs(1));
+    };
     let running = Running::with(folder.path(), Security::default(), 0, short).await;
     let (address, url) = (running.address, running.url("/v1/jobs?wait=300"));
     client(move || {
@@ -75,6 +78,25 @@ async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
         assert_eq!(over_http2(address, path, 0), (0, Some(8)));
         // It takes each piece in time, and longer for all.
         assert_eq!(over_http2(address, path, whole / 12), (whole, None));
+    })
+    .await;
+}
+
+/// Within the time of this test, no ping asks for a sign of life.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_asks_nothing_over_http2_is_let_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = |server: &mut Server| server.limits.idle = Duration::from_millis(300);
+    let running = Running::with(folder.path(), Security::default(), 0, short).await;
+    let address = running.address;
+    client(move || {
+        let mut socket = TcpStream::connect(address).expect("a connection");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        // The preface and empty settings.
+        let begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        socket.write_all(begin).expect("written");
+        let ended = socket.read_to_end(&mut Vec::new());
+        assert!(!ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
     })
     .await;
 }

@@ -70,11 +70,16 @@ async fn texts_are_written_as_often_as_asked() {
     assert_eq!((&list[0]["audio_codes"], &list[0]["bpm"]), (&json!("17,4,42"), &json!(100)));
     assert_eq!((&list[0]["lm_seed"], &list[1]["lm_seed"]), (&json!(5), &json!(6)));
     assert_eq!((&list[0]["synth_model"], &list[0]["mode"]), (&json!("tiny"), &Value::Null));
-    let inspire = json!({ "caption": "rain", "lm_mode": "inspire" });
+    // Without a seed of its own the language model draws one: `seed` belongs to the songs.
+    let inspire = json!({
+        "caption": "rain", "lm_mode": "inspire", "seed": 7, "lm_seed": -1, "lm_batch_size": 2,
+    });
     let id = self::id(api.post("/lm", &inspire));
     ended(&api, &id);
     let list = body(api.get(&format!("/job?id={id}&result=1")));
     assert_eq!(list[0]["audio_codes"], Value::Null);
+    let seeds = [0, 1].map(|text: usize| list[text]["lm_seed"].as_u64().expect("a seed"));
+    assert_eq!((seeds[1] - seeds[0], &list[1]["seed"]), (1, &json!(7)));
     for request in [
         json!({ "caption": "" }),
         json!({ "caption": "x", "lm_mode": "dance" }),
@@ -105,6 +110,15 @@ async fn songs_come_with_their_latents_for_one_request_and_for_an_array() {
     let several = json!([song("rain", 1), song("snow", 2)]);
     let array = id(api.post("/synth", &several));
     assert_eq!(parts(&api, &array).len(), 6);
+    // A job makes eight songs at most; the ninth has its own.
+    let mut nine = song("rain", 9);
+    (nine["seed"], nine["repainting_start"]) = (json!(5), json!(-2));
+    let nine = id(api.post("/synth", &nine));
+    assert_eq!(parts(&api, &nine).len(), 18);
+    let last = nine.split('.').next_back().expect("a job");
+    let last = body(api.get(&format!("/v1/jobs/{last}")))["request"].clone();
+    assert_eq!(json!([last["batch_size"], last["seed"]]), json!([1, 13]));
+    assert_eq!(last["repainting_end"], 0);
     // As the page of acestep.cpp sends a batch with a source.
     let text = several.to_string();
     let files = [("request", text.as_bytes()), ("src_latents", LATENTS), ("audio", b"sound")];

@@ -74,6 +74,7 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
         text,
         json!({
             "speaker_1": path, "words_1": words, "snapshot": true, "seed": 4, "max_steps": 40,
+            "temperature": 0.8,
         }),
     );
     let own = (own.frames.len(), own.audio.channels[0].clone());
@@ -105,13 +106,15 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
     assert!(page.contains("<html"), "{page:.80}");
 }
 
-/// Row 24: without a voice the first word comes at step 0, as in the reference's servers; texts elsewhere wait
-/// for the two frames of its program.
+/// Rows 21 and 24: without a voice the first word comes at step 0, and text has the temperature of codes, as in
+/// the reference's servers; texts elsewhere wait for the two frames of its program.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_24_a_client_of_stream_dia2_has_no_padding_without_a_voice() {
     let real = Real::start().await;
     let of = |padding: u32| {
-        let fields = json!({ "seed": 4, "max_steps": 40, "initial_padding": padding });
+        let fields = json!({
+            "seed": 4, "max_steps": 40, "initial_padding": padding, "temperature": 0.8,
+        });
         let own = real.spoken("dia2-1b", "[S1] hello there", fields);
         little_endian(&pcm16(&own.audio.channels[0]))
     };
@@ -133,7 +136,7 @@ fn known(layout: &Layout, requests: &[Fields]) -> Vec<bool> {
         let of = |fields: &Fields| {
             let (texts, fields) = (vec!["no".to_owned()], fields.clone());
             let input = SpeechInput { texts, fields, seed: 4, voices: None, lines: false };
-            let ready = speech.prepare(input, &mut Vec::new()).expect("a good request");
+            let ready = speech.prepare(input, &Unobserved, &mut Vec::new()).expect("a good request");
             let was_known = ready.has_voice();
             ready.load_voice(&Unobserved).expect("a voice");
             was_known

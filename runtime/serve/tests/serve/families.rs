@@ -284,7 +284,8 @@ async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
     let fields = fields.as_object().expect("an object").clone();
     let model = speech::open(Some("dia2-1b"), &mut Fields::new(), None, &real.layout);
     let model = model.expect("a model");
-    let ready = model.prepare_voice(fields, ENGINE, &mut Vec::new()).expect("recordings");
+    let ready =
+        model.prepare_voice(fields, ENGINE, &Unobserved, &mut Vec::new()).expect("recordings");
     let kept = ready.keep(ENGINE, &Unobserved).expect("a voice");
     real.voices.create().expect("a folder");
     kept.write(&real.voices.path("both").expect("a name"), Existing::Keep).expect("written");

@@ -28,6 +28,8 @@ use crate::{
     web::agent,
 };
 
+pub(crate) use crate::web::LATE;
+
 of_each_store!(
     a_job_of_a_killed_worker_runs_again_on_another,
     a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs,
@@ -137,9 +139,6 @@ pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
         other => panic!("{other:?}"),
     }
 }
-
-/// Time after which a test gives up: much longer than a busy machine needs.
-pub(crate) const LATE: Duration = Duration::from_secs(600);
 
 pub(crate) async fn until(store: &Arc<dyn Store>, id: Uuid, is_it: impl Fn(&Job) -> bool) -> Job {
     let start = Instant::now();

@@ -57,7 +57,7 @@ async fn a_song_by_one_call_is_a_file_with_the_id_of_its_job() {
         let answer = api.post("/v1/audio/generations", &request);
         let header = |name: &str| answer.headers()[name].to_str().expect("ASCII").to_owned();
         let of = ["content-type", "x-sample-rate", "x-channels"].map(header);
-        assert_eq!(of, ["audio/pcm", "48000", "2"], "{is_streamed}");
+        assert_eq!(of, ["audio/pcm", "44100", "2"], "{is_streamed}");
         assert_eq!(bytes(answer).len(), 2 * 192_000, "{is_streamed}");
     }
     let request = json!({ "prompt": "heard", "response_format": "wav", "stream": true });
@@ -170,7 +170,7 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
     let given = json!({
         "input": "hello", "ref_audio": "data:audio/wav;base64,UklGRg==", "ref_text": "hi",
         "language": "English", "task_type": "Base", "instructions": "calm", "new": 1,
-        "response_format": "wav",
+        "response_format": "wav", "voice": "alloy",
     });
     let answer = api.post("/v1/audio/speech", &given);
     let job = api.job(&job_of(&answer));
@@ -186,6 +186,10 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
     let job = api.job(&job_of(&api.post("/v1/audio/speech", &given)));
     let request = &job["request"];
     assert_eq!(json!([request["phonemes"], request["cfg_scale"]]), json!(["12", 2]));
+    // A kept voice speaks with its model.
+    let given = json!({ "input": "hello", "voice": "duo", "response_format": "wav" });
+    let job = api.job(&job_of(&api.post("/v1/audio/speech", &given)));
+    assert_eq!(job["request"]["model"], "tiny-talk");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,6 +229,14 @@ async fn a_chat_answers_with_all_songs() {
     }
     let empty = api.post(url, &json!({ "messages": [{ "role": "user", "content": "" }] }));
     assert_eq!(empty.status(), 400);
+    let wish = json!([{ "role": "user", "content": "rain" }]);
+    for (model, is_wish) in [("tiny", true), ("tiny-silent", false)] {
+        let answer = api.post(url, &json!({ "model": model, "messages": wish }));
+        let id = answer.headers()["x-job-id"].to_str().expect("text").to_owned();
+        let request = api.job(&id)["request"].clone();
+        let wanted = if is_wish { json!(["inspire", null]) } else { json!([null, false]) };
+        assert_eq!(json!([request["lm_mode"], request["thinking"]]), wanted, "{model}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

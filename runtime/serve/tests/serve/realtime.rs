@@ -19,6 +19,7 @@ use tokio_tungstenite::{
 };
 
 use crate::{
+    killed::LATE,
     support::Running,
     web::{Api, body, keys, served, served_with, text},
 };
@@ -182,12 +183,31 @@ async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
     let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     socket.send(json!({ "type": "set_voice", "text": "hang" })).await;
     let (warming, _) = socket.until("warming").await;
-    while server.job(&text(&warming["id"]))["state"] != "running" {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    server.until(&text(&warming["id"]), |job| job["state"] == "running");
     socket.0.send(Message::Close(None)).await.expect("sent");
     let over = async { while let Some(Ok(_)) = socket.0.next().await {} };
     tokio::time::timeout(Duration::from_secs(60), over).await.expect("the server closes too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_ends_with_a_word_of_both_sides() {
+    let server = served().await;
+    for end in [Message::text(r#"{"type": "close"}"#), Message::Close(None)] {
+        let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+        socket.0.send(end).await.expect("sent");
+        let heard = tokio::time::timeout(Duration::from_secs(60), socket.0.next()).await;
+        assert!(matches!(heard, Ok(Some(Ok(Message::Close(_))))), "{heard:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_voice_speaks_with_its_model() {
+    let server = served().await;
+    let mut socket = Socket::at(&server.running, "/v1/realtime?voice=duo").await;
+    assert_eq!(socket.until("ready").await.0["model"], "tiny-talk");
+    socket.send(json!({ "type": "tts", "text": "hello" })).await;
+    let (job, _) = socket.until("job").await;
+    assert_eq!(server.job(&text(&job["id"]))["request"]["model"], "tiny-talk");
 }
 
 /// Nobody hears the rest of its text.
@@ -238,6 +258,17 @@ async fn all_sentences_of_a_long_text_are_spoken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_fails_after_some_sound_has_the_error_of_its_job() {
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    socket.send(json!({ "type": "tts", "text": "collapse" })).await;
+    socket.until("job").await;
+    let (event, _) = socket.heard().await;
+    assert_eq!(event["error"]["code"], "bad_result", "{event}");
+    assert_eq!(event["error"]["hint"], "say something else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_ends_although_clients_listen_and_one_is_silent() {
     let mut server = served().await;
     let (api, address): (Api, _) = (server.clone(), server.running.address);
@@ -252,7 +283,9 @@ async fn a_server_ends_although_clients_listen_and_one_is_silent() {
     let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
     let _silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
     // These three and the question itself.
+    let begin = std::time::Instant::now();
     while !text(&body(api.get("/metrics"))).contains("_waiting 4\n") {
+        assert!(begin.elapsed() < LATE, "they do not wait");
         std::thread::sleep(Duration::from_millis(20));
     }
     // The texts take more than a minute each, and the request that is silent never comes.

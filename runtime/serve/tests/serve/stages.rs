@@ -1,7 +1,5 @@
 //! Times of stages: the time left of a job, and sums for Prometheus.
 
-use std::{thread, time::Duration};
-
 use serde_json::{Value, json};
 
 use crate::web::{body, served, text};
@@ -15,14 +13,11 @@ async fn a_running_job_tells_the_time_left_after_another_of_its_model() {
     let second = body(api.post("/v1/jobs", &song("slow gate")));
     let id = text(&second["id"]);
     // Half of its steps took a second or more, so at least a second is left.
-    let left = loop {
-        let job = api.job(&id);
+    let half = api.until(&id, |job| {
         assert!(job["state"] == "queued" || job["state"] == "running", "{job}");
-        if job["progress"]["done"] == 4 {
-            break job["progress"]["eta_s"].clone();
-        }
-        thread::sleep(Duration::from_millis(50));
-    };
+        job["progress"]["done"] == 4
+    });
+    let left = &half["progress"]["eta_s"];
     assert!(left.as_u64().is_some_and(|seconds| seconds >= 1), "{left}");
     api.open_gate();
     assert_eq!(api.job(&format!("{id}?wait=300"))["state"], "done");

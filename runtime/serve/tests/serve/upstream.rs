@@ -50,7 +50,7 @@ async fn a_task_is_released_asked_for_and_fetched() {
         let answer = api.get(file);
         assert_eq!(answer.headers()["content-type"], "audio/flac");
         assert_eq!(&bytes(answer)[..4], b"fLaC");
-        let beyond = api.get_with(file, "range", "bytes=9-3");
+        let beyond = api.get_with(file, "range", "bytes=99999999-");
         assert_eq!(beyond.status(), 416);
         let size = beyond.headers()["content-range"].to_str().expect("text");
         assert!(size.starts_with("bytes */"), "{size}");
@@ -111,6 +111,21 @@ async fn every_kind_of_body_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_of_a_language_model_that_is_not_here_are_left_out() {
+    let api = served().await;
+    let asked = json!({ "prompt": "x", "use_cot_caption": true, "use_cot_metas": false });
+    let request = |body: &Value| api.job(&release(&api, body))["request"].clone();
+    assert_eq!(request(&asked)["use_cot_caption"], true);
+    let mut silent = asked;
+    silent["model"] = "tiny-silent".into();
+    let job = api.job(&release(&api, &silent));
+    assert_eq!(job["request"]["use_cot_caption"], Value::Null);
+    assert!(job["notices"].to_string().contains("`use_cot_caption` is not read"), "{job}");
+    silent["thinking"] = true.into();
+    assert_eq!(request(&silent)["use_cot_caption"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_without_sound_is_at_most_1_mib() {
     let api = served().await;
     let long = "x".repeat(2 << 20);
@@ -167,6 +182,10 @@ async fn the_language_model_writes_and_examples_are_given() {
     let answer = body(api.post("/v1/create_sample", &wish));
     assert_eq!(answer["data"]["caption"], "a song of the sea, in more words");
     assert_eq!(answer["data"]["instrumental"], true);
+    for path in ["/v1/create_sample", "/format_input"] {
+        let answer = body(api.post(path, &json!({})));
+        assert_eq!(answer["data"]["caption"], "NO USER INPUT, in more words", "{path}");
+    }
     // A failure is in the envelope, with the status of success, as in upstream's server.
     let wish = api.post("/v1/create_sample", &json!({ "query": "it must fail" }));
     assert_eq!((wish.status().as_u16(), wish.headers().contains_key("x-job-id")), (200, true));

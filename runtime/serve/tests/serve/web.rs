@@ -1,6 +1,10 @@
 //! A client of HTTP for the tests. It blocks: a test has a thread of its own, and its server has others.
 
-use std::{ops::Deref, time::Duration};
+use std::{
+    ops::Deref,
+    thread,
+    time::{Duration, Instant},
+};
 
 use acestep_serve::http::{ApiKey, Security, Server};
 use serde_json::Value;
@@ -15,11 +19,14 @@ use crate::support::{Queue, Running, open_gate};
 
 pub(crate) type Answer = Response<ureq::Body>;
 
+/// Time after which a test gives up: much longer than a busy machine needs.
+pub(crate) const LATE: Duration = Duration::from_secs(600);
+
 /// A client without patience for errors: every status is an answer.
 pub(crate) fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_secs(600)))
+        .timeout_global(Some(LATE))
         .build()
         .into()
 }
@@ -137,6 +144,19 @@ impl Api {
 
     fn keyed<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
         if self.key.is_empty() { request } else { request.header("x-api-key", &self.key) }
+    }
+
+    /// Asks until a job is as it should be.
+    pub(crate) fn until(&self, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let job = self.job(id);
+            if is_it(&job) {
+                return job;
+            }
+            assert!(start.elapsed() < LATE, "too late: {job}");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// A question to which headers are added.

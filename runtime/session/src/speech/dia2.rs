@@ -23,7 +23,7 @@ mod prepare;
 mod resident;
 mod run;
 
-pub(super) use prepare::{find, first};
+pub(super) use prepare::{find, first, name_here};
 pub(super) use resident::Resident;
 use run::{Text, run};
 
@@ -92,17 +92,19 @@ impl Speaker {
         sound: &Path,
         words: &Path,
         field: &'static str,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
-        Self::of(sound, (Words::File(words.to_owned()), field), notices)
+        Self::of(sound, (Words::File(words.to_owned()), field), observe, notices)
     }
 
     fn of(
         sound: &Path,
         (words, field): (Words, &'static str),
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
-        let (audio, more) = read::recording(sound, LEAST_SECONDS, SAMPLE_RATE)?;
+        let (audio, more) = read::recording(sound, LEAST_SECONDS, SAMPLE_RATE, observe)?;
         notices.extend(more);
         Ok(Self { sound: audio, words: words.read(sound, field)? })
     }
@@ -239,7 +241,8 @@ pub fn speak_with<B: Backend>(
             (plan, Some(snapshot))
         }
     };
-    run(plan, snapshot.as_ref(), networks, (options, text), observe, sink)
+    let mut heard = |samples: &[f32], _: bool| sink(samples);
+    run(plan, snapshot.as_ref(), networks, (options, text), observe, &mut heard)
 }
 
 /// Returns the most frames of recordings that are cut: those before a snapshot, or of a request that says where.

@@ -16,6 +16,7 @@ use acestep_speech::{
 use super::{Sink, of_line};
 use crate::memory;
 
+pub(super) use keep::base_here;
 pub(super) use prepare::find_with;
 pub(super) use resident::Resident;
 

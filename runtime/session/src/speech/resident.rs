@@ -23,7 +23,7 @@ pub fn open_on<B: Backend>(
     place: Place<B>,
 ) -> Result<Rc<dyn SpeechOn<B>>, Error> {
     let mut fields = Fields::new();
-    if let Some(model) = dia2::find(Some(name), layout) {
+    if let Some(model) = dia2::find(Some(name), &mut fields, layout) {
         return Ok(Rc::new(dia2::Resident::new(model?, place)?));
     }
     if let Some(model) = magpie::find(Some(name), &mut fields, layout) {
@@ -52,6 +52,7 @@ pub trait SpeechOn<B: Backend> {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error>;
 }

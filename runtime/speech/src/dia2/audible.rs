@@ -1,7 +1,7 @@
 //! The frames of a run that are heard.
 //!
-//! A run of upstream begins to sound with its first word, which may be known late, and is heard from
-//! its beginning if that leaves nothing. Frames wait here until it is known.
+//! As in upstream, the sound begins with the first word. If nothing would be left, all frames are heard.
+//! The first word may be known late, so frames wait here until then.
 //!
 //! Source: nari-labs/dia2 at 8687268, `runtime/generator.py`, `crop`.
 

@@ -26,7 +26,7 @@ impl Grid {
         Self { delays: delays.to_vec(), unwritten, columns: Vec::new() }
     }
 
-    /// True if the grid can be of a model with these delays.
+    /// True if a model with these delays can have this grid.
     pub fn is_of(&self, delays: &[usize]) -> bool {
         self.delays == delays && self.columns.iter().all(|codes| codes.len() == delays.len())
     }

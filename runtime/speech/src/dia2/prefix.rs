@@ -29,7 +29,7 @@ pub struct Recording {
     pub words: Vec<Word>,
 }
 
-/// The beginning of a run: what was said before, and how it sounded.
+/// The beginning of a run: the words and codes of the recordings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prefix {
     /// The codes of all recordings.
@@ -90,8 +90,8 @@ impl Prefix {
         prefix
     }
 
-    /// Returns notices about words that are not begun, and frames that are cut off. `late` tells what becomes
-    /// of late words.
+    /// Returns notices about words that are not begun, and frames that are cut off. `late` describes
+    /// the fate of late words.
     pub(super) fn notices(&self, late: &str) -> Vec<Notice> {
         let (mut notices, used) = (Vec::new(), self.frames.len());
         if self.cut_frames > 0 {

@@ -1,7 +1,7 @@
 //! A script that comes in pieces. The entries are those of the whole text, wherever it is cut.
 //!
-//! So a word is read when a space follows it, the tag of a speaker waits for its word, and text that
-//! may become a break waits until it is one, or cannot be one.
+//! So a word is read when a space follows it, and the tag of a speaker waits for its word. Text that may
+//! become a break waits until this is decided.
 
 use super::{
     error::Dia2Error,

@@ -90,6 +90,14 @@ impl<N: StepNetworks> Run<N> {
         (step - self.start >= self.most).then_some(RunEnd::Limit)
     }
 
+    /// The number of steps that are certain to come: the text ends at the next one at the earliest.
+    pub fn steps_left(&self) -> usize {
+        let step = self.state.step;
+        let cut = self.streams.cut(self.state.machine.end_step().unwrap_or(step));
+        let limit = self.start.saturating_add(self.most).min(self.streams.most_steps);
+        cut.min(limit).saturating_sub(step)
+    }
+
     /// Takes the next step; `None` if the run is over.
     ///
     /// # Errors

@@ -225,7 +225,7 @@ pub(super) struct SnapshotHeader {
 }
 
 impl SnapshotHeader {
-    /// True if the numbers can be of a model with these streams.
+    /// True if a model with these streams can have these numbers.
     fn fits(&self, streams: &Streams) -> bool {
         let Self { rows, known, decoded, step, tokens, grid } = self;
         (1..=2).contains(rows)

@@ -194,7 +194,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self
     }
 
-    /// The steps, for what is not in the result.
+    /// The steps, with facts that are not in the result.
     pub fn run(&self) -> &Run<Pair<B>> {
         &self.run
     }
@@ -207,6 +207,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     /// True if the next step may depend on entries that are not there: see [`super::StateMachine::wants_entries`].
     pub fn wants_entries(&self) -> bool {
         self.run.ending().is_none() && self.run.state().machine.wants_entries()
+    }
+
+    /// True if more samples are certain to come after the last ones of [`Self::take_item`]: the next frame is
+    /// complete before the run can end.
+    pub fn goes_on(&self) -> bool {
+        !self.is_over && self.run.state().frames() + self.run.steps_left() > self.next
     }
 
     /// Takes the next result of the steps so far.

@@ -6,7 +6,7 @@ use crate::spoken::Word;
 /// Returns the words of a transcript with their times in the sound, which begins at step `first` and
 /// is `frames` long. Words before it are left out; a word ends where the next one begins.
 ///
-/// A frame says what its step asked for, so the delays of the codebooks do not count.
+/// The word of a step sounds in the frame of that step, so the delays of the codebooks do not count.
 pub fn times(transcript: &[WordStart], first: usize, frames: usize, frame_rate: f64) -> Vec<Word> {
     let start = |word: &WordStart| Some(word.step.checked_sub(first)? as f64 / frame_rate);
     let words: Vec<(&WordStart, f64)> =

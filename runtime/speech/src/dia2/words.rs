@@ -26,13 +26,17 @@ const MOST_SECONDS: f64 = 600.0;
 /// | `{"tiers": {"words": {"entries": [[start, end, text]]}}}` | Montreal Forced Aligner |
 /// | `{"transcription": [{"text", "offsets": {"from", "to"}}]}` | whisper.cpp, in milliseconds |
 ///
+/// A word without times, such as WhisperX's `2014`, follows the word before it at once. Upstream places it so
+/// too: its times are 0 there.
+///
 /// # Errors
-/// [`Dia2Error::Words`] if it is another JSON, or a word has no times or times out of order.
+/// [`Dia2Error::Words`] if it is another JSON, no word has times, or times are out of order.
 pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2Error> {
     let bad = |why: String| Dia2Error::Words { field, why };
     let value: Value =
         serde_json::from_str(json).map_err(|error| bad(format!("it is not JSON: {error}")))?;
     let found = found(&value).ok_or_else(|| bad("it has no list of words".to_owned()))?;
+    let has_times = found.iter().any(|word| matches!(word.times, Some([Some(_), _])));
     let mut words: Vec<Word> = Vec::new();
     for RawWord { text, times } in found {
         let text = text.trim_matches(is_space);
@@ -45,7 +49,11 @@ pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2E
         }
         let number = words.len() + 1;
         let bad = |why: &str| Err(bad(format!("word {number}, `{text}`, {why}")));
-        let Some([start, end]) = times else { return bad("has no `start` and `end`") };
+        let Some([start, end]) = times.filter(|_| has_times) else {
+            return bad("has no `start` and `end`");
+        };
+        let start = start.unwrap_or_else(|| words.last().map_or(0.0, |before| before.start));
+        let end = end.unwrap_or(start);
         if !(0.0..=MOST_SECONDS).contains(&start) || !(start..=MOST_SECONDS).contains(&end) {
             return bad(&format!("has impossible times: {start} s to {end} s"));
         }
@@ -63,7 +71,8 @@ pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2E
 /// A word as an aligner wrote it.
 struct RawWord<'a> {
     text: &'a str,
-    times: Option<[f64; 2]>,
+    /// Start and end, where they are given; none if one has another type.
+    times: Option<[Option<f64>; 2]>,
 }
 
 fn found(value: &Value) -> Option<Vec<RawWord<'_>>> {
@@ -92,12 +101,14 @@ fn interval(value: &Value) -> Option<RawWord<'_>> {
 
 fn offsets(value: &Value) -> Option<RawWord<'_>> {
     let offsets = &value["offsets"];
-    let times = pair(&offsets["from"], &offsets["to"]).map(|times| times.map(|ms| ms / 1000.0));
+    let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1000.0);
+    let times = pair(&offsets["from"], &offsets["to"]).map(|times| times.map(seconds));
     Some(RawWord { text: value["text"].as_str()?, times })
 }
 
-fn pair(start: &Value, end: &Value) -> Option<[f64; 2]> {
-    Some([start.as_f64()?, end.as_f64()?])
+fn pair(start: &Value, end: &Value) -> Option<[Option<f64>; 2]> {
+    let time = |value: &Value| if value.is_null() { Some(None) } else { value.as_f64().map(Some) };
+    Some([time(start)?, time(end)?])
 }
 
 /// The words of one speaker as entries, and the steps at which they begin.
@@ -186,6 +197,22 @@ mod tests {
         }
     }
 
+    /// WhisperX aligns no digits. The reference's times, 0, place them at the same steps.
+    #[test]
+    fn a_word_without_times_follows_the_word_before_it() {
+        let json = r#"[{"word": "In", "start": 0.4, "end": 0.5}, {"word": "2014"},
+            {"word": "it", "start": 1.6, "end": 1.7}, {"word": "5"}]"#;
+        let read = words_of_json(json, "words_1").expect("words");
+        assert_eq!((&read[1], &read[3]), (&word("2014", 0.4, 0.4), &word("5", 1.6, 1.6)));
+        let mut upstream = read.clone();
+        for at in [1, 3] {
+            upstream[at] = word(&read[at].text, 0.0, 0.0);
+        }
+        let tokenizer = testing::tokenizer();
+        let reader = testing::reader(&tokenizer);
+        assert_eq!(reader.placed(&read, Some(0)), reader.placed(&upstream, Some(0)));
+    }
+
     #[test]
     fn words_that_cannot_be_used_are_refused_with_a_reason() {
         for (json, reason) in [
@@ -196,6 +223,7 @@ mod tests {
             (r#"["Hello"]"#, "it has no list of words"),
             (r#"{"segments": [{"text": "Hello"}]}"#, "it has no list of words"),
             (r#"[{"word": "2014"}]"#, "word 1, `2014`, has no `start` and `end`"),
+            (r#"[{"word": "a", "start": "0", "end": 1}]"#, "word 1, `a`, has no `start` and `end`"),
             (r#"[{"word": "a", "start": -1, "end": 2}]"#, "impossible times: -1 s to 2 s"),
             (r#"[{"word": "a", "start": 2, "end": 1}]"#, "impossible times"),
             (r#"[{"word": "a", "start": 80, "end": 36000}]"#, "impossible times"),

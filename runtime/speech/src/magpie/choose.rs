@@ -57,7 +57,7 @@ impl RandomSource {
         }
     }
 
-    /// Passes over the draws of the likeliest codes, which the reference makes for nothing.
+    /// Skips the draws of the likeliest codes, which the reference makes and does not use.
     pub(crate) fn skip_draws(&mut self, draws: usize) {
         if let Self::Seeded(generator) = self {
             (0..draws).for_each(|_| generator.skip());

@@ -1,7 +1,7 @@
 //! The run of a text: step by step to frames, chunk after chunk.
 //!
-//! A chunk is read together with the end of the text before it, whose rows of the memory are those of
-//! the chunk before. Its sound begins anew with the voice.
+//! A chunk is read together with the end of the text before it. The rows of that end are kept from the
+//! chunk before. The sound of each chunk begins anew with the voice.
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`: `infer_batch`, `generate_speech`.
 

@@ -14,6 +14,8 @@ use super::{
 
 /// The language of a request without one.
 pub const USUAL_LANGUAGE: &str = "en";
+/// The least temperature of draws with the local transformer. Scores divided by less can be infinite.
+const LEAST_LOCAL: f32 = 1e-6;
 /// The least temperature without local transformer: the reference always draws there.
 const LEAST_PARALLEL: f32 = 0.01;
 
@@ -149,9 +151,11 @@ fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
     let count = |own: Option<u32>, of_model: usize| own.map_or(of_model, |n| n as usize);
     let temperature = own.temperature.unwrap_or(of_model.temperature as f32);
     let is_local = own.use_local_transformer.unwrap_or(true);
-    let least = if is_local { 0.0 } else { LEAST_PARALLEL };
-    if !(least..=100.0).contains(&temperature) {
-        let range = if is_local { "0 to 100" } else { "0.01 to 100 without local transformer" };
+    let least = if is_local { LEAST_LOCAL } else { LEAST_PARALLEL };
+    let is_greedy = is_local && temperature == 0.0;
+    if !is_greedy && !(least..=100.0).contains(&temperature) {
+        let local = "0, or 0.000001 to 100";
+        let range = if is_local { local } else { "0.01 to 100 without local transformer" };
         return bad("temperature", temperature.to_string(), range);
     }
     let scale = own.cfg_scale.unwrap_or(of_model.cfg_scale as f32);

@@ -1,6 +1,6 @@
 //! A request's settings, checked and completed for a model.
 
-use std::collections::BTreeMap;
+use std::iter;
 
 use acestep_engine::{Error, Notice, check, nearest};
 use acestep_model::speech::qwen3_tts::{Config, Files, GenerationConfig, ModelType};
@@ -13,6 +13,9 @@ use crate::error::SpeechError;
 
 /// Fewest tokens that a segment may be limited to.
 const LEAST_SEGMENT: u32 = 10;
+
+/// Bound of temperatures and penalties. Scores divided by less can be infinite.
+const LEAST_DIVISOR: f64 = 1e-6;
 
 /// Most tokens of a segment if the request has no limit: about two minutes of speech.
 const USUAL_SEGMENT: usize = 300;
@@ -65,7 +68,7 @@ fn sampling(
         (&mut sampling.repetition_penalty, "repetition_penalty", own.repetition_penalty),
     ] {
         if let Some(value) = from {
-            check::above(field, value.into(), 0.0, 100.0)?;
+            check::above(field, value.into(), LEAST_DIVISOR, 100.0)?;
             *to = value;
         }
     }
@@ -134,7 +137,10 @@ fn speaker(
         (ModelType::CustomVoice, false) => match &request.voice {
             // As upstream: an empty name leaves the row out.
             Some(name) if name.is_empty() => Ok(SpeakerRow::None),
-            Some(name) => named(name, "voice", &talker.spk_id).map(SpeakerRow::Id),
+            Some(name) => {
+                let known = talker.spk_id.keys().map(String::as_str);
+                named(name, "voice", talker.speaker(name), known).map(SpeakerRow::Id)
+            }
             None => {
                 let Some((name, &id)) = talker.spk_id.first_key_value() else {
                     return Ok(SpeakerRow::None);
@@ -146,16 +152,20 @@ fn speaker(
     }
 }
 
-/// Returns the id of `name`, in any case.
-fn named(name: &str, field: &'static str, ids: &BTreeMap<String, u32>) -> Result<u32, Error> {
-    let lower = name.to_lowercase();
-    ids.get(&lower).copied().ok_or_else(|| {
-        let names: Vec<&str> = ids.keys().map(String::as_str).collect();
+/// Returns the `id` of `name`; without one, an error with the `known` names.
+fn named<'a>(
+    name: &str,
+    field: &'static str,
+    id: Option<u32>,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<u32, Error> {
+    id.ok_or_else(|| {
+        let known: Vec<&str> = known.collect();
         Error::BadValue {
             field,
             value: name.to_owned(),
-            why: format!("use {}", check::one_of(&names)),
-            near: nearest(&lower, names.iter().copied()).map(str::to_owned),
+            why: format!("use {}", check::one_of(&known)),
+            near: nearest(name, known.iter().copied()).map(str::to_owned),
         }
     })
 }
@@ -179,25 +189,26 @@ fn instruct(
     }
 }
 
-/// Returns the codec id of the language. A speaker of a dialect speaks it in Chinese, and if no
-/// language is given; that may be the first one, who speaks if no voice is given.
+/// Returns the codec id of the language. A speaker of a dialect speaks the dialect in Chinese, and if no
+/// language is given. Without a voice the first speaker speaks, who may have a dialect.
 fn language(request: &Request, config: &Config) -> Result<Option<u32>, Error> {
     let talker = &config.talker_config;
-    let name = request.language.as_deref().unwrap_or("auto").to_lowercase();
+    let typed = request.language.as_deref().unwrap_or("auto");
+    let name = typed.to_lowercase();
     let is_named = config.tts_model_type == ModelType::CustomVoice;
     let first = talker.spk_id.keys().next().filter(|_| is_named);
-    let speaker = request.voice.as_ref().or(first).map(|name| name.to_lowercase());
-    let speaker = speaker.unwrap_or_default();
+    let speaker = request.voice.as_ref().or(first);
     if ["auto", "chinese"].contains(&&*name)
-        && let Some(dialect) = talker.dialect_of(&speaker)
+        && let Some(dialect) = speaker.and_then(|speaker| talker.dialect_of(speaker))
     {
         return Ok(talker.codec_language_id.get(dialect).copied());
     }
     if name == "auto" {
         return Ok(None);
     }
-    let languages = talker.languages().map(|(name, id)| (name.to_owned(), id)).collect();
-    named(&name, "language", &languages).map(Some)
+    let id = talker.languages().find(|(own, _)| own.to_lowercase() == name).map(|(_, id)| id);
+    let known = iter::once("auto").chain(talker.languages().map(|(own, _)| own));
+    named(typed, "language", id, known).map(Some)
 }
 
 #[cfg(test)]
@@ -220,5 +231,13 @@ mod tests {
         assert_eq!([of(None, "Auto"), of(None, "Chinese")], [Some(90); 2]);
         assert_eq!(of(None, "english"), Some(66));
         assert_eq!([of(Some("Ryan"), "auto"), of(Some(""), "auto")], [None; 2]);
+        let talker = &mut config.talker_config;
+        // Fine-tuned.
+        talker.spk_id = [("Anna".to_owned(), 3)].into();
+        talker.spk_is_dialect = [("Anna".to_owned(), "beijing_dialect".into())].into();
+        for name in ["Anna", "anna", "ANNA"] {
+            assert_eq!(talker.speaker(name), Some(3), "{name}");
+            assert_eq!(talker.dialect_of(name), Some("beijing_dialect"), "{name}");
+        }
     }
 }

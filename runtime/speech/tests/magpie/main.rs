@@ -190,6 +190,7 @@ fn fields_out_of_range_and_texts_without_room_are_refused() {
         Sampling { temperature: Some(f32::NAN), ..Sampling::default() },
         Sampling { cfg_scale: Some(f32::INFINITY), ..Sampling::default() },
         set(r#"{"temperature": -1}"#),
+        set(r#"{"temperature": 1e-40}"#),
         set(r#"{"temperature": 0, "use_local_transformer": false}"#),
         set(r#"{"max_decoder_steps": 1}"#),
         set(r#"{"attention_prior_epsilon": 0}"#),

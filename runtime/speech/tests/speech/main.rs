@@ -183,10 +183,11 @@ fn a_request_that_does_not_fit_the_model_is_refused_with_the_field() {
     };
     for (error, says) in [
         (change(&|r| r.voice = Some("bob".into())), "`voice: bob`"),
-        (change(&|r| r.language = Some("klingon".into())), "`language: klingon`"),
+        (change(&|r| r.language = Some("Klingon".into())), "Klingon` cannot be used: use auto, ch"),
         (change(&|r| r.language = Some("sichuan_dialect".into())), "`language: sichuan_dialect`"),
         (change(&|r| r.sampling.temperature = Some(0.0)), "`temperature: 0`"),
         (change(&|r| r.sampling.temperature = Some(f32::NAN)), "`temperature: NaN`"),
+        (change(&|r| r.sampling.subtalker_temperature = Some(1e-40)), "`subtalker_temperature:"),
         (change(&|r| r.sampling.top_p = Some(-0.1)), "`top_p: -0.1"),
         (change(&|r| r.sampling.repetition_penalty = Some(0.0)), "`repetition_penalty: 0`"),
         (change(&|r| r.sampling.max_new_tokens = Some(1)), "`max_new_tokens: 1`"),

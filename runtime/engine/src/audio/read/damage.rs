@@ -7,7 +7,7 @@ use super::{
     tests::{noticed, problem},
     *,
 };
-use crate::audio::flac;
+use crate::{Unobserved, audio::flac};
 
 const RATE: u32 = 44_100;
 const SAMPLES: usize = 132_300;
@@ -26,7 +26,7 @@ fn song() -> Audio {
 }
 
 fn whole() -> Vec<u8> {
-    flac::to_bytes(&song(), 16).expect("a FLAC")
+    flac::to_bytes(&song(), 16, &Unobserved).expect("a FLAC")
 }
 
 /// Without a number of samples and a checksum, as ffmpeg writes to a pipe.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{MOST_SAMPLES, Problem, SONG, Use, read_within};
 use crate::{
-    Error, Notice, Observe, Unobserved,
+    Error, Notice, Observe,
     audio::{Audio, loudness::peak},
 };
 
@@ -52,9 +52,15 @@ pub fn song(
 /// channels, also beyond full scale. Silence is a notice, because models of speech have an answer to it.
 ///
 /// # Errors
-/// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::TooShort`].
-pub fn recording(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
-    let (audio, mut notices, _) = read_within(path, (Use::Recording, MOST_SAMPLES), &Unobserved)?;
+/// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::TooShort`];
+/// [`Error::Cancelled`].
+pub fn recording(
+    path: &Path,
+    least: f64,
+    rate: u32,
+    observe: &dyn Observe,
+) -> Result<(Audio, Vec<Notice>), Error> {
+    let (audio, mut notices, _) = read_within(path, (Use::Recording, MOST_SAMPLES), observe)?;
     // For more channels there is already a notice.
     if audio.channels.len() == 2 {
         let path = path.display();
@@ -107,12 +113,19 @@ fn clipped(audio: &Audio) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audio::wav::{WavFormat, to_bytes};
+    use crate::{
+        Unobserved,
+        audio::wav::{WavFormat, to_bytes},
+    };
 
     type Reader = fn(&Path, f64, u32) -> Result<(Audio, Vec<Notice>), Error>;
 
     fn song(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
         super::song(path, least, rate, &Unobserved)
+    }
+
+    fn recording(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
+        super::recording(path, least, rate, &Unobserved)
     }
 
     /// Returns what is said of a song, without the last sentence about a single channel.
@@ -129,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.wav");
         let audio = Audio { channels, sample_rate: 1_000 };
-        let bytes = to_bytes(&audio, WavFormat::Float32).expect("a WAV");
+        let bytes = to_bytes(&audio, WavFormat::Float32, &Unobserved).expect("a WAV");
         std::fs::write(&path, bytes).expect("written");
         match reader(&path, 0.04, 1_000) {
             Ok((audio, notices)) => {

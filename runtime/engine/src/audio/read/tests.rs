@@ -7,7 +7,7 @@ use std::{
 
 use super::*;
 use crate::{
-    CancelIf,
+    CancelIf, Unobserved,
     audio::wav::{self, WavFormat},
 };
 
@@ -47,12 +47,12 @@ fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 fn wav_bytes(format: WavFormat) -> Vec<u8> {
-    wav::to_bytes(&ideal(), format).expect("a WAV file")
+    wav::to_bytes(&ideal(), format, &Unobserved).expect("a WAV file")
 }
 
 pub(super) fn problem(name: &str, bytes: &[u8]) -> Problem {
     let (_folder, path) = file(name, bytes);
-    match read(&path) {
+    match read(&path, &Unobserved) {
         Err(Error::Unheard { path: named, problem }) => {
             assert_eq!(named, path);
             problem
@@ -64,7 +64,7 @@ pub(super) fn problem(name: &str, bytes: &[u8]) -> Problem {
 /// The sound and the notices without the file's name.
 pub(super) fn noticed(name: &str, bytes: &[u8]) -> (Audio, Vec<String>) {
     let (_folder, path) = file(name, bytes);
-    let (audio, notices) = read(&path).expect("a sound");
+    let (audio, notices) = read(&path, &Unobserved).expect("a sound");
     let name = format!("`{}` ", path.display());
     let texts = notices.iter().map(|n| n.0.strip_prefix(&name).expect("its name").to_owned());
     (audio, texts.collect())
@@ -76,7 +76,7 @@ fn every_format_is_heard() {
     for (name, noise, late) in
         [("sine.flac", 1e-5, 0.0), ("sine.ogg", 3e-3, 0.0), ("sine.mp3", 3e-3, 0.0)]
     {
-        let (audio, notices) = read(&fixture(name)).expect("a sound");
+        let (audio, notices) = read(&fixture(name), &Unobserved).expect("a sound");
         assert_eq!(notices, [], "{name}");
         assert_eq!((audio.sample_rate, audio.channels.len()), (RATE, 2), "{name}");
         assert_eq!(audio.samples(), SAMPLES, "{name}");
@@ -107,12 +107,13 @@ fn an_m4a_begins_with_the_delay_of_its_encoder() {
 fn channels_beyond_the_second_are_not_read() {
     let channels = (0..6).map(|i| vec![i as f32 / 8.0; 10]).collect();
     let six = Audio { channels, sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&six, WavFormat::Float32).expect("a WAV");
+    let bytes = wav::to_bytes(&six, WavFormat::Float32, &Unobserved).expect("a WAV");
     let (audio, notices) = noticed("six.wav", &bytes);
     assert_eq!(notices, ["has 6 channels: the first two are read"]);
     assert_eq!(audio.channels, [[0.0; 10], [0.125; 10]]);
     let one = Audio { channels: vec![vec![0.5; 10]], sample_rate: 8_000 };
-    let (audio, _) = noticed("one.wav", &wav::to_bytes(&one, WavFormat::Int16).expect("a WAV"));
+    let (audio, _) =
+        noticed("one.wav", &wav::to_bytes(&one, WavFormat::Int16, &Unobserved).expect("a WAV"));
     assert_eq!(audio, one);
 }
 
@@ -121,7 +122,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     assert_eq!(MOST_SAMPLES, 230_400_000);
     let within = |(channels, sample_rate): (usize, u32), most: usize| {
         let audio = Audio { channels: vec![vec![0.25; 6000]; channels], sample_rate };
-        let bytes = wav::to_bytes(&audio, WavFormat::Int16).expect("a WAV");
+        let bytes = wav::to_bytes(&audio, WavFormat::Int16, &Unobserved).expect("a WAV");
         let (_folder, path) = file("a.wav", &bytes);
         match read_within(&path, (Use::Song, most), &Unobserved) {
             Ok((audio, ..)) => Ok(audio.samples()),
@@ -137,18 +138,21 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     assert_eq!(within((1, 768_000), 5_999), Err(why.into()));
     // What is behind ten minutes is not read, so it does not count.
     let long = Audio { channels: vec![vec![0.25; 600_100]], sample_rate: 1000 };
-    let (_folder, path) = file("a.wav", &wav::to_bytes(&long, WavFormat::Int16).expect("a WAV"));
+    let (_folder, path) =
+        file("a.wav", &wav::to_bytes(&long, WavFormat::Int16, &Unobserved).expect("a WAV"));
     let read = read_within(&path, (Use::Song, 600_000), &Unobserved);
     assert_eq!(read.expect("a sound").0.samples(), 600_000);
 }
 
 #[test]
-fn a_song_is_cancelled_while_it_is_decoded() {
-    for name in ["sine.flac", "sine.ogg", "sine.mp3"] {
-        let checks = Cell::new(0);
-        let cancel = CancelIf(|| checks.replace(checks.get() + 1) == 2);
-        let error = song(&fixture(name), 0.0, RATE, &cancel).expect_err(name);
-        assert!(matches!(error, Error::Cancelled), "{name}: {error}");
+fn songs_and_recordings_are_cancelled_while_they_are_decoded() {
+    for read in [song, recording] {
+        for name in ["sine.flac", "sine.ogg", "sine.mp3"] {
+            let checks = Cell::new(0);
+            let cancel = CancelIf(|| checks.replace(checks.get() + 1) == 2);
+            let error = read(&fixture(name), 0.0, RATE, &cancel).expect_err(name);
+            assert!(matches!(error, Error::Cancelled), "{name}: {error}");
+        }
     }
 }
 
@@ -214,7 +218,7 @@ fn another_aac_is_named() {
 fn samples_above_full_scale_are_counted() {
     let channels = vec![vec![0.5, 1.0, 1.5], vec![-1.25, -1.0, 2.0]];
     let loud = Audio { channels, sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&loud, WavFormat::Float32).expect("a WAV");
+    let bytes = wav::to_bytes(&loud, WavFormat::Float32, &Unobserved).expect("a WAV");
     let (audio, notices) = noticed("loud.wav", &bytes);
     assert_eq!(audio, loud);
     let text = "has 3 samples above full scale: they are clipped, as upstream does";
@@ -228,7 +232,7 @@ fn what_is_no_sound_is_told_apart() {
     assert_eq!(problem("long.txt", &b"lorem ipsum ".repeat(20_000)), Problem::Unknown);
     assert_eq!(problem("zeros.mp3", &[0; 100_000]), Problem::Unknown);
     let silence = Audio { channels: vec![vec![]], sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&silence, WavFormat::Int16).expect("a WAV");
+    let bytes = wav::to_bytes(&silence, WavFormat::Int16, &Unobserved).expect("a WAV");
     assert_eq!(problem("nothing.wav", &bytes), Problem::Empty);
 }
 
@@ -249,7 +253,7 @@ fn opus_is_named_with_the_feature_that_reads_it() {
 #[cfg(feature = "opus")]
 #[test]
 fn opus_is_heard_at_its_own_rate() {
-    let (audio, notices) = read(&fixture("sine.opus")).expect("a sound");
+    let (audio, notices) = read(&fixture("sine.opus"), &Unobserved).expect("a sound");
     assert_eq!(notices, []);
     assert_eq!((audio.sample_rate, audio.channels.len()), (48_000, 2));
     assert_eq!(audio.samples(), 4_800);
@@ -283,7 +287,7 @@ fn any_byte_of_a_header_may_be_another() {
                 let mut bytes = whole.clone();
                 bytes[place] = byte;
                 fs::write(&path, &bytes).expect("written");
-                if let Ok((audio, _)) = read(&path) {
+                if let Ok((audio, _)) = read(&path, &Unobserved) {
                     assert!(audio.seconds() < 60.0, "{name}: {place} {byte}");
                     assert!(audio.channels.iter().flatten().all(|x| x.is_finite()));
                 }
@@ -300,7 +304,7 @@ fn a_folder_and_a_file_that_is_not_there_are_errors_of_the_disk() {
         (folder.path().to_owned(), "name a file in it"),
         (folder.path().join("x"), "check the path"),
     ] {
-        let error = read(&path).expect_err("no file");
+        let error = read(&path, &Unobserved).expect_err("no file");
         assert!(matches!(error, Error::File { action: Action::Read, .. }), "{error:?}");
         assert_eq!(error.hint().as_deref(), Some(hint));
     }
@@ -322,7 +326,7 @@ fn a_rate_that_no_sound_has_is_damage() {
 fn samples_that_are_nan_are_damage() {
     let mut audio = ideal();
     audio.channels[1][5] = f32::NAN;
-    let bytes = wav::to_bytes(&audio, WavFormat::Float32).expect("a WAV");
+    let bytes = wav::to_bytes(&audio, WavFormat::Float32, &Unobserved).expect("a WAV");
     let text = "it gave 1 value that is not finite, the first at 5";
     assert_eq!(problem("nan.wav", &bytes), Problem::Damaged(text.into()));
 }
@@ -330,10 +334,10 @@ fn samples_that_are_nan_are_damage() {
 #[test]
 fn of_a_long_file_ten_minutes_are_read() {
     let long = |samples| Audio { channels: vec![vec![0.25; samples]], sample_rate: 1_000 };
-    let bytes = wav::to_bytes(&long(600_000), WavFormat::Int16).expect("a WAV");
+    let bytes = wav::to_bytes(&long(600_000), WavFormat::Int16, &Unobserved).expect("a WAV");
     let (audio, notices) = noticed("ten.wav", &bytes);
     assert_eq!((audio.samples(), notices.len()), (600_000, 0));
-    let bytes = wav::to_bytes(&long(605_000), WavFormat::Int16).expect("a WAV");
+    let bytes = wav::to_bytes(&long(605_000), WavFormat::Int16, &Unobserved).expect("a WAV");
     let (audio, notices) = noticed("more.wav", &bytes);
     assert_eq!(audio.samples(), 600_000);
     assert_eq!(notices, ["is long: its first 600 s of 605 s are read"]);
@@ -351,7 +355,7 @@ fn damage_anywhere_is_an_error_or_a_notice() {
                 *byte ^= 1 << (start % 8);
             }
             fs::write(&path, &bytes).expect("written");
-            if let Ok((audio, _)) = read(&path) {
+            if let Ok((audio, _)) = read(&path, &Unobserved) {
                 assert!(audio.seconds() < 5.0, "{name}: {start}");
                 assert!(audio.channels.iter().flatten().all(|x| x.is_finite()));
             }

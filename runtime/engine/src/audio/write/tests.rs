@@ -1,8 +1,8 @@
-use std::f64::consts::TAU;
+use std::{cell::Cell, f64::consts::TAU};
 
 use super::*;
 use crate::{
-    Action,
+    Action, CancelIf,
     audio::{
         read::read,
         tags::{RequestTag, request_in},
@@ -45,7 +45,8 @@ fn written(format: Format, tags: Option<&Tags>) -> (Audio, Vec<u8>, tempfile::Te
     // The name has no extension: readers detect the format by content.
     let path = folder.path().join("song");
     save(&path, &song(), &Encoding::new(format), tags, Existing::Keep).expect("saved");
-    let (audio, notices) = read(&path).unwrap_or_else(|error| panic!("{format}: {error}"));
+    let (audio, notices) =
+        read(&path, &Unobserved).unwrap_or_else(|error| panic!("{format}: {error}"));
     assert_eq!(notices, [], "{format}");
     let bytes = std::fs::read(&path).expect("readable");
     (audio, bytes, folder)
@@ -105,7 +106,7 @@ fn a_flac_has_the_samples_of_the_wav() {
         let [flac, wav] = [Format::Flac, Format::Wav24].map(|format| {
             let path = folder.path().join(format.name());
             save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
-            read(&path).expect("a sound")
+            read(&path, &Unobserved).expect("a sound")
         });
         assert_eq!(flac, wav);
     }
@@ -118,7 +119,7 @@ fn a_song_of_no_sample_is_a_file_without_sound() {
     for format in [Format::Wav16, Format::Wav32, Format::Flac, Format::Flac16] {
         let path = folder.path().join(format.name());
         save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
-        let error = read(&path).expect_err("no sound").to_string();
+        let error = read(&path, &Unobserved).expect_err("no sound").to_string();
         // A FLAC whose samples were all lost has the same header.
         let wanted = match format.extension() {
             "wav" => "there is no sound in it",
@@ -163,7 +164,7 @@ fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
     for (sample_rate, samples) in sounds {
         let audio = Audio { channels: vec![samples], sample_rate };
         for encoding in &encodings {
-            let whole = to_bytes(&audio, encoding, None).expect("encoded");
+            let whole = to_bytes(&audio, encoding, None, &Unobserved).expect("encoded");
             let samples = &audio.channels[0];
             for size in [samples.len() / 2_000 + 1, 1_921] {
                 let begun = SoundWriter::begin(&path, sample_rate, encoding, Existing::Replace);
@@ -171,7 +172,7 @@ fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
                 for piece in samples.chunks(size) {
                     writer.write(piece).expect("written");
                 }
-                writer.finish().expect("finished");
+                writer.finish(&Unobserved).expect("finished");
                 let same = std::fs::read(&path).expect("a file") == whole;
                 assert!(same, "{encoding:?}: {} in pieces of {size}", samples.len());
             }
@@ -195,7 +196,7 @@ fn a_flac_of_noise_is_no_larger_than_its_samples() {
     save(&path, &audio, &Encoding::new(Format::Flac), None, Existing::Keep).expect("saved");
     let size = std::fs::metadata(&path).expect("a file").len();
     assert!(size < 2 * 20_000 * 3 * 101 / 100, "{size}");
-    let heard = read(&path).expect("a sound").0;
+    let heard = read(&path, &Unobserved).expect("a sound").0;
     let off = |(a, b): (&f32, &f32)| (a - b).abs() <= 1.0 / 8_388_607.0;
     for (own, other) in audio.channels.iter().zip(&heard.channels) {
         assert!(own.iter().zip(other).all(off));
@@ -255,14 +256,45 @@ fn audio_that_no_file_can_hold_is_refused() {
         for channels in [vec![], vec![vec![0.0; 2], vec![0.0; 3]], vec![vec![0.0]; many]] {
             // At a rate that MP3 does not have; resampling takes two channels.
             let audio = Audio { channels, sample_rate: 44_100 };
-            let error = to_bytes(&audio, &Encoding::new(format), None).expect_err("refused");
+            let error =
+                to_bytes(&audio, &Encoding::new(format), None, &Unobserved).expect_err("refused");
             assert!(matches!(error, Error::Encode { .. }), "{format}: {error}");
         }
     }
     let absent = Format::all().filter(|format| format.require().is_err());
     for format in absent {
-        let error = to_bytes(&song(), &Encoding::new(format), None).expect_err("not built in");
+        let error =
+            to_bytes(&song(), &Encoding::new(format), None, &Unobserved).expect_err("not built in");
         assert!(error.to_string().contains("is not built into this program"), "{error}");
+    }
+}
+
+/// 50 001 samples are three blocks.
+#[test]
+fn a_song_is_cancelled_while_it_is_encoded() {
+    for format in formats() {
+        let checks = Cell::new(0);
+        let cancel = CancelIf(|| checks.replace(checks.get() + 1) == 2);
+        let error =
+            to_bytes(&song(), &Encoding::new(format), None, &cancel).expect_err("cancelled");
+        assert!(matches!(error, Error::Cancelled), "{format}: {error}");
+    }
+}
+
+/// The peak of 1 leaves no reserve.
+#[cfg(feature = "mp3")]
+#[test]
+fn a_loud_mp3_is_cancelled_while_it_is_encoded_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, encoding) = (folder.path().join("a.mp3"), Encoding::new(Format::Mp3));
+    for (height, is_whole) in [(1.0, false), (0.5, true)] {
+        let begun = SoundWriter::begin(&path, 24_000, &encoding, Existing::Keep);
+        let mut writer = begun.expect("begun");
+        writer.write(&[height; 9_000]).expect("written");
+        let finished = writer.finish(&CancelIf(|| true));
+        assert!(is_whole || matches!(finished, Err(Error::Cancelled)), "{finished:?}");
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!((finished.is_ok(), files), (is_whole, usize::from(is_whole)));
     }
 }
 
@@ -294,7 +326,7 @@ fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
     for (bitrate, rate) in [(128, 48_000), (320, 44_100), (64, 48_000)] {
         let wanted = encoding(bitrate, rate);
         save(&path, &song(), &wanted, None, Existing::Replace).expect("saved");
-        let (audio, notices) = read(&path).expect("a sound");
+        let (audio, notices) = read(&path, &Unobserved).expect("a sound");
         assert_eq!((audio.sample_rate, notices.len()), (rate, 0));
         let seconds = song().seconds();
         assert!((audio.seconds() - seconds).abs() < 1e-3, "{}", audio.seconds());
@@ -315,7 +347,7 @@ fn an_mp3_is_as_loud_as_the_song() {
     let factor = |audio: &Audio, mp3_bitrate| {
         let encoding = Encoding { mp3_bitrate, ..Encoding::new(Format::Mp3) };
         save(&path, audio, &encoding, None, Existing::Replace).expect("saved");
-        rms(&read(&path).expect("a sound").0) / rms(audio)
+        rms(&read(&path, &Unobserved).expect("a sound").0) / rms(audio)
     };
     let mut full = song();
     let samples = full.channels.iter_mut().flatten();
@@ -338,7 +370,7 @@ fn an_opus_file_of_more_kilobits_is_larger_and_nearer() {
     for opus_bitrate in [24, 96] {
         let encoding = Encoding { opus_bitrate, ..Encoding::new(Format::Opus) };
         save(&path, &song(), &encoding, None, Existing::Replace).expect("saved");
-        let (audio, _) = read(&path).expect("a sound");
+        let (audio, _) = read(&path, &Unobserved).expect("a sound");
         let now = (path.metadata().expect("a file").len(), difference(&audio, &song(), 2_400));
         assert!(now.0 > last.0 && now.1 < last.1, "{opus_bitrate}: {now:?} after {last:?}");
         last = now;
@@ -346,7 +378,7 @@ fn an_opus_file_of_more_kilobits_is_larger_and_nearer() {
     // Speech has one channel and another rate.
     let slow = Audio { channels: vec![song().channels.swap_remove(0)], sample_rate: 24_000 };
     save(&path, &slow, &Encoding::new(Format::Opus), None, Existing::Replace).expect("saved");
-    let (audio, _) = read(&path).expect("a sound");
+    let (audio, _) = read(&path, &Unobserved).expect("a sound");
     assert_eq!((audio.sample_rate, audio.channels.len()), (RATE, 1));
     assert_eq!(audio.samples(), 2 * slow.samples());
 }

@@ -32,7 +32,7 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
             r().with(|r| r.sampling.guidance_scale = Some(f64::INFINITY)),
             "`guidance_scale: inf`: 1 to 30",
         ),
-        (r().with(|r| r.sampling.shift = Some(0.0)), "`shift: 0`: above 0, at most 100"),
+        (r().with(|r| r.sampling.shift = Some(1e-8)), "`shift: 0.00000001`: 0.01 to 100"),
         (
             r().with(|r| r.compute.vae_chunk = Some(0)),
             "`vae_chunk: 0`: a whole number from 1 to 1000000",

@@ -29,6 +29,23 @@ const BEFORE: u32 = 32;
 /// Time between two comments, which keep proxies from closing the log.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Fields of a request whose default is an empty text.
+const EMPTY: [&str; 13] = [
+    "caption",
+    "lyrics",
+    "audio_codes",
+    "keyscale",
+    "timesignature",
+    "vocal_language",
+    "lm_negative_prompt",
+    "track",
+    "custom_timesteps",
+    "synth_model",
+    "lm_model",
+    "adapter",
+    "vae",
+];
+
 pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
     let (models, adapters) = server.ask(|catalog| (catalog.models(), catalog.adapters())).await?;
     let names = |family| -> Vec<&str> {
@@ -39,6 +56,19 @@ pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Valu
     let default = models.iter().find(is_default).map(|model| model.id.as_str());
     // Text encoder and VAE are parts of a model here.
     let within: Vec<&str> = default.into_iter().collect();
+    let mut request = json!({
+        "bpm": 0, "duration": 0, "seed": -1, "lm_batch_size": 1, "synth_batch_size": 1,
+        "lm_temperature": 0.85, "lm_cfg_scale": 2.0, "lm_top_p": 0.9, "lm_top_k": 0, "lm_seed": -1,
+        "use_cot_caption": true, "inference_steps": 0, "guidance_scale": 0, "shift": 0,
+        "audio_cover_strength": 1.0, "cover_noise_strength": 0.0, "repainting_start": 0,
+        "repainting_end": -1, "task_type": "text2music", "solver": "euler", "stork_substeps": 10,
+        "dcw_mode": "low", "dcw_scaler": 0.0, "dcw_high_scaler": 0.0, "latent_shift": 0.0,
+        "latent_rescale": 1.0, "lm_mode": "generate", "output_format": "mp3", "adapter_scale": 1.0,
+        "mp3_bitrate": 128,
+    });
+    for text in EMPTY {
+        request[text] = "".into();
+    }
     Ok(Json(json!({
         "version": server.version,
         "models": {
@@ -49,20 +79,10 @@ pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Valu
         },
         "adapters": adapters,
         "cli": { "max_batch": MOST_SONGS },
-        "default": {
-            "caption": "", "lyrics": "", "audio_codes": "", "bpm": 0, "duration": 0,
-            "keyscale": "", "timesignature": "", "vocal_language": "", "seed": -1,
-            "lm_batch_size": 1, "synth_batch_size": 1, "lm_temperature": 0.85,
-            "lm_cfg_scale": 2.0, "lm_top_p": 0.9, "lm_top_k": 0, "lm_negative_prompt": "",
-            "lm_seed": -1, "use_cot_caption": true, "inference_steps": 0, "guidance_scale": 0,
-            "shift": 0, "audio_cover_strength": 1.0, "cover_noise_strength": 0.0,
-            "repainting_start": 0, "repainting_end": -1, "task_type": "text2music",
-            "solver": "euler", "lm_mode": "generate", "output_format": "mp3",
-            "adapter_scale": 1.0, "peak_clip": 10, "mp3_bitrate": 128,
-        },
+        "default": request,
         "presets": {
             "turbo": { "inference_steps": 8, "guidance_scale": 1.0, "shift": 3.0 },
-            "sft": { "inference_steps": 50, "guidance_scale": 1.0, "shift": 1.0 },
+            "sft": { "inference_steps": 50, "guidance_scale": 7.0, "shift": 1.0 },
         },
     })))
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use acestep_engine::Format;
 use axum::{Json, extract::Request, http::StatusCode};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{Failure, MOST_SONGS, id};
 use crate::{
@@ -23,6 +24,8 @@ const FRAME: u64 = 256;
 const MOST_FRAMES: u64 = 15_000;
 /// Parts of forms that are files.
 const FILES: [&str; 4] = ["audio", "src_latents", "ref_audio", "ref_latents"];
+/// The most songs of one job.
+const AT_ONCE: usize = 8;
 /// Tasks that need no caption.
 const WITHOUT_CAPTION: [&str; 3] = ["lego", "extract", "complete"];
 
@@ -185,7 +188,11 @@ pub(super) async fn lm(Asker(server, caller): Asker, request: Request) -> Answer
     request.remove("synth_batch_size");
     request.remove("output_format");
     request.insert("mode".to_owned(), mode.into());
-    let seed = request.get("lm_seed").and_then(Value::as_u64);
+    let seed = match request.get("lm_seed").filter(|seed| !seed.is_null() && **seed != -1) {
+        Some(seed) => seed.as_u64(),
+        // `seed` belongs to the songs. The low bits of an id are random.
+        None => Some(u64::from(Uuid::now_v7().as_u128() as u32)),
+    };
     let jobs = (0..texts).map(|index| {
         let mut request = request.clone();
         if let Some(seed) = seed {
@@ -212,10 +219,16 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
         rename(&mut request, &[("batch_size", "synth_batch_size")])?;
         let batch = count(&mut request, "synth_batch_size")?;
         songs += batch;
-        request.insert("batch_size".to_owned(), batch.into());
+        request.insert("batch_size".to_owned(), batch.min(AT_ONCE).into());
         let format = format(&mut request)?;
         request.remove("output_format");
         request.insert("audio_format".to_owned(), format.name().into());
+        let number = |key: &str| request.get(key).and_then(Value::as_f64);
+        let is_before = number("repainting_start").is_some_and(|start| start < 0.0);
+        if is_before && number("repainting_end").is_none_or(|end| end < 0.0) {
+            // As there, a region before the source ends where the source begins.
+            request.insert("repainting_end".to_owned(), 0.into());
+        }
         // The language model has its own address, with its own number of texts and its mode.
         for key in ["lm_batch_size", "lm_mode"] {
             request.remove(key);
@@ -233,7 +246,16 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
                 request.insert(of_sound.to_owned(), file);
             }
         }
+        let last = (batch > AT_ONCE).then(|| request.clone());
         jobs.push((Kind::Generate, request));
+        if let Some(mut last) = last {
+            last.insert("batch_size".to_owned(), (batch - AT_ONCE).into());
+            if let Some(seed) = last.get("seed").and_then(Value::as_u64) {
+                // The seeds of a batch count up.
+                last.insert("seed".to_owned(), seed.wrapping_add(AT_ONCE as u64).into());
+            }
+            jobs.push((Kind::Generate, last));
+        }
     }
     if songs > MOST_SONGS {
         let message = format!("{songs} songs are too many: {MOST_SONGS} at once");

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Caller, JSON_BYTES, Server, files, input::check_json},
+    http::{ApiError, Caller, JSON_BYTES, Server, files, form::Form, input::check_json},
     job::Kind,
     store::Marks,
 };
@@ -48,9 +48,9 @@ pub(super) async fn read(
         let asked = object(&bytes(request).await?)?;
         return Ok((job(&asked)?, asked));
     }
-    let mut form = files::form(request).await?;
+    let mut form = Form::of(request).await?;
     let (mut new, mut asked, mut sent) = (None, Map::new(), Map::new());
-    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+    while let Some(mut field) = form.next_field().await? {
         let name = field.name().unwrap_or_default().to_owned();
         match name.as_str() {
             "job" | "request" => {

@@ -1,31 +1,36 @@
 //! Songs by chat: `POST /v1/chat/completions`, as upstream's adapter has it, with all songs of a batch.
 
-use std::{convert::Infallible, fs::File, io, path::Path, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
-    Json,
+    body::{Body, Bytes},
     extract::Request,
-    http::StatusCode,
-    response::{
-        IntoResponse, Response,
-        sse::{Event, Sse},
-    },
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
 };
-use base64::{engine::general_purpose::STANDARD, write::EncoderStringWriter};
-use futures_util::stream;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{self, Stream},
+};
 use serde_json::{Map, Value, json};
+use tokio::{fs::File, io::AsyncReadExt as _};
 
-use super::{asked, flag, model, models, text, words, wrong};
+use super::{asked, flag, model, text, words, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, delayed, formats, idempotency::Keyed, input,
-        results,
+        ApiError, Asker, Caller, Server, Submission, delayed, formats,
+        idempotency::Keyed,
+        input,
+        results::{self, Piece, Pieces},
     },
     job::{Content, Job, Kind, now},
 };
 
 /// Time between two signs of life in a stream.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+/// Bytes of a file that become a piece of an answer: a multiple of three, since base64 is padded only at its end.
+const PIECE: u64 = 24 << 10;
 /// Tasks whose first sound is the source.
 const OF_SOURCE: [&str; 5] = ["cover", "repaint", "lego", "extract", "complete"];
 /// Fields that have the same name in a request of ours.
@@ -73,9 +78,11 @@ pub(super) async fn create(
         let chunks = Chunks { server, caller, id, head, step: Step::Begin };
         let chunks = stream::unfold(chunks, |mut chunks| async {
             let event = chunks.next().await?;
-            Some((Ok::<_, Infallible>(event), chunks))
+            Some((event, chunks))
         });
-        return Ok(results::with_id(Sse::new(chunks), id));
+        let head =
+            [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+        return Ok(results::with_id((head, Body::from_stream(chunks.flatten())), id));
     }
     // A failure after a second is in the body, as in OpenRouter's API, which upstream's adapter follows.
     let answer = async move { whole(&server, &caller, id, head).await.into_response() };
@@ -88,12 +95,12 @@ async fn whole(
     caller: &Caller,
     id: uuid::Uuid,
     head: Head,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let job = results::ended(server, caller, id).await?;
     let message = json!({
         "role": "assistant",
         "content": content(&job),
-        "audio": sounds(server, &job).await?,
+        "audio": [],
     });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
     let answer = json!({
@@ -104,7 +111,8 @@ async fn whole(
         "choices": [choice],
         "usage": { "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 },
     });
-    Ok(Json(answer))
+    let body = Body::from_stream(pieces(&answer, sounds(server, &job).await?));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// Converts a chat to a request for songs.
@@ -167,10 +175,13 @@ async fn read(
     if is_empty && sounds.is_empty() {
         return Err(wrong("messages", "they have neither words nor a sound"));
     }
-    let is_wish = !wish.is_empty() && models::has_language(server).await?;
+    let named = request.get("model").and_then(Value::as_str).map(str::to_owned);
+    let is_wish = !wish.is_empty()
+        && server.ask(move |catalog| catalog.has_language(named.as_deref())).await?;
     if is_wish {
         request.insert("lm_mode".to_owned(), "inspire".into());
     } else if !wish.is_empty() {
+        request.entry("thinking").or_insert(false.into());
         notices.push("no language model is here: the message is the caption as it is".to_owned());
     }
     if flag(from, "use_format")? {
@@ -180,6 +191,7 @@ async fn read(
             request.insert("lm_mode".to_owned(), "format".into());
         }
     }
+    input::open_end(&mut request);
     // Clients of OpenAI send these.
     for name in ["user", "modalities"] {
         from.remove(name);
@@ -215,25 +227,49 @@ fn first<const N: usize>(texts: [String; N]) -> String {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Returns the sounds of a job, as data: addresses.
-async fn sounds(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
+/// The place of a sound, and its media type.
+type Sound = (PathBuf, String);
+
+/// Returns the sounds of a job.
+async fn sounds(server: &Server, job: &Job) -> Result<Vec<Sound>, ApiError> {
     let mut list = Vec::new();
     for output in results::of(job, Content::Audio) {
-        let place = results::place(server, output).await?;
-        let begin = format!("data:{};base64,", output.media_type);
-        let url = tokio::task::spawn_blocking(move || with_base64(begin, &place)).await;
-        let url = url.map_err(|_| ApiError::internal("the result cannot be read"))?;
-        let url = url.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
-        list.push(json!({ "type": "audio_url", "audio_url": { "url": url } }));
+        list.push((results::place(server, output).await?, output.media_type.clone()));
     }
     Ok(list)
 }
 
-/// Appends the base64 of a file, which is never whole in memory.
-fn with_base64(text: String, place: &Path) -> io::Result<String> {
-    let mut writer = EncoderStringWriter::from_consumer(text, &STANDARD);
-    io::copy(&mut File::open(place)?, &mut writer)?;
-    Ok(writer.into_inner())
+/// Returns an answer as JSON, with the sounds in its empty list `audio` as data: addresses. No file is whole in
+/// memory. A failure cuts the body.
+fn pieces(answer: &Value, sounds: Vec<Sound>) -> Pieces {
+    const LIST: &str = "\"audio\":[";
+    let mut begin = answer.to_string();
+    // Within a text, a backslash is before each quotation mark: there is no other such place.
+    let end = begin.find(LIST).map_or(begin.len(), |place| place + LIST.len());
+    let end = begin.split_off(end);
+    let sounds = stream::iter(sounds.into_iter().enumerate()).flat_map(sound);
+    piece(begin).chain(sounds).chain(piece(end)).boxed()
+}
+
+/// Returns an item of the list.
+fn sound((index, (place, media_type)): (usize, Sound)) -> impl Stream<Item = Piece> + Send {
+    let comma = if index == 0 { "" } else { "," };
+    let object = r#"{"type":"audio_url","audio_url":{"url":"data:"#;
+    let begin = format!("{comma}{object}{media_type};base64,");
+    let opened =
+        async move { Ok::<_, io::Error>(stream::try_unfold(File::open(place).await?, encoded)) };
+    piece(begin).chain(stream::once(opened).try_flatten()).chain(piece("\"}}".to_owned()))
+}
+
+/// Returns the base64 of the next bytes of a file; none at its end.
+async fn encoded(mut file: File) -> io::Result<Option<(Bytes, File)>> {
+    let mut bytes = Vec::new();
+    (&mut file).take(PIECE).read_to_end(&mut bytes).await?;
+    Ok((!bytes.is_empty()).then(|| (STANDARD.encode(bytes).into(), file)))
+}
+
+fn piece(text: String) -> impl Stream<Item = Piece> + Send {
+    stream::iter([Ok(text.into())])
 }
 
 /// Tells what was made, in words.
@@ -291,7 +327,8 @@ struct Chunks {
 }
 
 impl Chunks {
-    async fn next(&mut self) -> Option<Event> {
+    async fn next(&mut self) -> Option<Pieces> {
+        let mut list = Vec::new();
         let (delta, reason, step) = match std::mem::replace(&mut self.step, Step::End) {
             Step::Begin => (json!({ "role": "assistant", "content": "" }), None, Step::Wait),
             Step::Wait => match self.wait().await {
@@ -303,11 +340,14 @@ impl Chunks {
                 Err(error) => (failed(&error), None, Step::Finish("error")),
             },
             Step::Sounds(job) => match sounds(&self.server, &job).await {
-                Ok(sounds) => (json!({ "audio": sounds }), None, Step::Finish("stop")),
+                Ok(sounds) => {
+                    list = sounds;
+                    (json!({ "audio": [] }), None, Step::Finish("stop"))
+                }
                 Err(error) => (failed(&error), None, Step::Finish("error")),
             },
             Step::Finish(reason) => (json!({}), Some(reason), Step::Close),
-            Step::Close => return Some(Event::default().data("[DONE]")),
+            Step::Close => return Some(piece("data: [DONE]\n\n".to_owned()).boxed()),
             Step::End => return None,
         };
         self.step = step;
@@ -320,7 +360,8 @@ impl Chunks {
             "model": model,
             "choices": [choice],
         });
-        Some(Event::default().data(chunk.to_string()))
+        let event = piece("data: ".to_owned()).chain(pieces(&chunk, list));
+        Some(event.chain(piece("\n\n".to_owned())).boxed())
     }
 
     /// Waits a moment; returns the job if it is done.
@@ -335,4 +376,29 @@ impl Chunks {
 
 fn failed(error: &ApiError) -> Value {
     json!({ "content": format!("\n\nError: {}", error.error.message) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A piece has 24 576 bytes. The text has the same letters as the list.
+    #[tokio::test]
+    async fn an_answer_has_its_sounds_in_small_pieces() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sounds = [0, 1, 24_576, 50_000].map(|size| {
+            let place = folder.path().join(size.to_string());
+            std::fs::write(&place, vec![7u8; size]).expect("written");
+            (place, "audio/wav".to_owned())
+        });
+        let answer = json!({ "a": "\"audio\":[", "audio": [], "b": 1 });
+        let made: Vec<_> = pieces(&answer, sounds.into()).try_collect().await.expect("pieces");
+        assert!(made.iter().all(|piece| piece.len() <= 32_768));
+        let read: Value = serde_json::from_slice(&made.concat()).expect("JSON");
+        assert_eq!([&read["a"], &read["b"]], [&answer["a"], &answer["b"]]);
+        for (index, size) in [0, 1, 24_576, 50_000].into_iter().enumerate() {
+            let wanted = format!("data:audio/wav;base64,{}", STANDARD.encode(vec![7u8; size]));
+            assert!(read["audio"][index]["audio_url"]["url"] == wanted, "{size}");
+        }
+    }
 }

@@ -21,8 +21,8 @@ const NAMES: [(&str, &str); 4] = [
 const FORMATS: [(&str, &str); 2] =
     [("audio_format", "response_format"), ("output_format", "response_format")];
 
-/// The samples of a song in a second, and its channels.
-const SAMPLES: (Option<u32>, u16) = (Some(48_000), 2);
+/// The channels of a song.
+const CHANNELS: u16 = 2;
 
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
 /// `stream` WAV of 16 bits and PCM come while they are made, as a preview.
@@ -33,13 +33,22 @@ pub(super) async fn create(
     let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
     let (format, is_raw) = sound_format(&mut object, &FORMATS)?;
-    let id = match first {
-        Some(job) => job.id,
+    let name_of = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
+    let (id, model) = match first {
+        Some(job) => (job.id, name_of(job.request.get("model"))),
         None => {
             object.insert("audio_format".to_owned(), format.name().into());
             let request = request_of(&server, &caller, object).await?;
-            server.submit(&caller, Kind::Generate, request, submission).await?.job.id
+            let model = name_of(request.get("model"));
+            (server.submit(&caller, Kind::Generate, request, submission).await?.job.id, model)
         }
+    };
+    let raw = match is_raw {
+        true => {
+            let rate = server.ask(move |catalog| catalog.song_rate(model.as_deref())).await;
+            Some((rate.ok().flatten(), CHANNELS))
+        }
+        false => None,
     };
     // Samples on their way have 16 bits.
     let is_wav = format == acestep_engine::Format::Wav16 && !is_raw;
@@ -49,7 +58,7 @@ pub(super) async fn create(
         (_, true) => results::finished_samples(server, caller, id).await,
         (_, false) => results::whole(server, caller, id).await,
     };
-    let answer = pieces.map(|pieces| sound(pieces, format, is_raw.then_some(SAMPLES)));
+    let answer = pieces.map(|pieces| sound(pieces, format, raw));
     Ok(results::with_id(answer, id))
 }
 

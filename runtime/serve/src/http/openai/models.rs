@@ -30,12 +30,6 @@ pub(super) async fn speech_of(
     server.ask(move |catalog| catalog.speech(name.as_deref())).await
 }
 
-/// True if a language model can write words for songs.
-pub(super) async fn has_language(server: &Server) -> Result<bool, ApiError> {
-    let (models, _) = catalog(server).await?;
-    Ok(models.iter().any(|model| model.family == Family::Language))
-}
-
 fn shown(server: &Server, model: &Model) -> Value {
     let created = crate::job::now() / 1000 - server.start.elapsed().as_secs() as i64;
     let (inputs, outputs) = match model.family {

@@ -113,7 +113,13 @@ async fn read(
         let error = wrong("speed", "only 1 is possible: the models have no control of the speed");
         return Err(error.hint("say it in `instructions`, for a model that follows them"));
     }
-    let name = model(from)?;
+    let has = |field: &str| from.get(field).is_some_and(|value| !value.is_null());
+    let has_recording = has("ref_audio") || has("reference");
+    let (named, voice) = (model(from)?, voice_name(from)?);
+    let name = match &voice {
+        Some(voice) if named.is_none() && !has_recording => server.model_of_voice(voice).await?,
+        _ => named,
+    };
     let (name, speech) = match models::speech_of(server, name.clone()).await? {
         Some((name, speech)) => (Some(name), Some(speech)),
         None => (name, None),
@@ -129,9 +135,12 @@ async fn read(
     let takes = |field: &str| {
         speech.as_ref().is_none_or(|speech| speech.fields.iter().any(|own| own == field))
     };
-    if let Some(voice) = voice_name(from)? {
+    if let Some(voice) = voice {
         if takes("voice") {
-            check_voice(server, &voice, name.as_deref()).await?;
+            // A recording speaks in its place.
+            if !has_recording {
+                check_voice(server, &voice, name.as_deref()).await?;
+            }
             request.insert("voice".to_owned(), voice.into());
         } else {
             // Clients of OpenAI must send one.

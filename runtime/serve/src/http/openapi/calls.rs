@@ -24,8 +24,8 @@ pub(super) struct Call {
     pub(super) about: &'static str,
     /// Fields of the query, as in `body`.
     pub(super) query: &'static str,
-    /// Fields of the body, with blanks between; none if it has no body. `!` marks one that is needed. One that is
-    /// no text has a colon and its type behind its name.
+    /// Fields of the body, with blanks between; none if it has no body. `!` marks one that is needed. A field
+    /// that is no text has a colon and its type after its name.
     pub(super) body: Option<&'static str>,
     pub(super) response: Gives,
 }

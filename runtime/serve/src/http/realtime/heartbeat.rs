@@ -14,7 +14,7 @@ const BYTES_OF_SECOND: f64 = 32_000.0;
 /// The signs of life of a client.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    /// The time from which on the client is silent.
+    /// The time since which the client is silent.
     received: Instant,
     /// The time of the last ping.
     pinged: Instant,

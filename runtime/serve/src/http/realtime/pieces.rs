@@ -1,7 +1,7 @@
-//! Pieces of a text that comes in pieces, for a model that speaks while it comes.
+//! A text that comes in pieces, for a model that speaks while it comes.
 //!
-//! The model's reader makes the same words of pieces as of the whole text. Here a piece is only kept from being
-//! of no use: a word goes when it is whole, a mark of a speaker with its word, a break in one piece.
+//! The model's reader makes the same words of pieces as of the whole text. Here text only waits until it is
+//! useful: a word is sent when it is whole, a mark of a speaker with its word, a break in one piece.
 
 /// Marks that belong to the next word.
 const MARKS: [&str; 2] = ["[S1]", "[S2]"];

@@ -61,8 +61,7 @@ impl Session {
     /// Speaks one text, and takes messages meanwhile.
     pub(super) async fn speak(&mut self, mut request: Map<String, Value>) -> Result<(), Gone> {
         let may_grow = request.get("append") == Some(&Value::Bool(true));
-        let name = request.get("model").and_then(Value::as_str).map(str::to_owned);
-        let facts = facts(&self.server, name).await.map(|(_, speech)| speech);
+        let facts = facts(&self.server, &request).await.map(|(_, speech)| speech);
         self.notices.clear();
         if let Some(speech) = &facts {
             if self.is_framed {
@@ -168,7 +167,7 @@ impl Session {
             match next {
                 Ok(Some(bytes)) if !is_stopped => {
                     let messages = match &mut marked {
-                        Some(marked) => marked.add(&bytes),
+                        Some(marked) => marked.add(&bytes, sound.goes_on().await),
                         None => vec![bytes.to_vec()],
                     };
                     for message in messages {
@@ -237,7 +236,9 @@ impl Session {
         if is_stopped || is_cancelled {
             return self.cancelled(id).await;
         }
-        self.error(error).await
+        // The error of the sound has the message alone.
+        let failed = job.and_then(|job| job.error).map(ApiError::from);
+        self.error(failed.unwrap_or(error)).await
     }
 
     pub(super) async fn cancelled(&mut self, id: Uuid) -> Result<(), Gone> {

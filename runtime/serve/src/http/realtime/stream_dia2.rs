@@ -63,6 +63,7 @@ pub(super) fn fit(request: &mut Map<String, Value>, known: &[String]) -> Vec<Str
     if known.iter().any(|field| field == "initial_padding") {
         // As in the reference's servers; the command line has its program's.
         request.entry("initial_padding").or_insert_with(|| 0.into());
+        request.entry("temperature").or_insert_with(|| 0.8.into());
     }
     request.insert("truncate".into(), true.into());
     notices
@@ -83,12 +84,13 @@ impl Marked {
         Self { size: (bytes * frames).max(1), waiting: Vec::new() }
     }
 
-    /// Takes samples, and returns the messages that are not the last one.
-    pub(super) fn add(&mut self, samples: &[u8]) -> Vec<Vec<u8>> {
+    /// Takes samples, after which more come if it `goes_on`. Returns the messages that are not the last one.
+    pub(super) fn add(&mut self, samples: &[u8], goes_on: bool) -> Vec<Vec<u8>> {
         self.waiting.extend_from_slice(samples);
         let mut messages = Vec::new();
-        // The mark of a whole message is known when more samples come, or none.
-        while self.waiting.len() > self.size {
+        // A whole message that may be the last one waits until more samples come, or none.
+        let least = if goes_on { self.size } else { self.size + 1 };
+        while self.waiting.len() >= least {
             let rest = self.waiting.split_off(self.size);
             messages.push(marked(0, &std::mem::replace(&mut self.waiting, rest)));
         }
@@ -121,7 +123,8 @@ mod tests {
         let samples: Vec<u8> = (0..80).collect();
         for pieces in [1, 7, 16, 32, 50, 80] {
             let mut two = Marked::new(format, 2);
-            let messages: Vec<_> = samples.chunks(pieces).flat_map(|part| two.add(part)).collect();
+            let messages: Vec<_> =
+                samples.chunks(pieces).flat_map(|part| two.add(part, false)).collect();
             assert_eq!(messages.len(), 2, "80 bytes are two messages of 32, and 16 more: {pieces}");
             assert_eq!(messages[0], marked(0, &samples[..32]));
             assert_eq!(messages[1], marked(0, &samples[32..64]));
@@ -129,9 +132,14 @@ mod tests {
         }
         // A whole frame at the end has the mark too, and nothing but the mark is a message.
         let mut one = Marked::new(format, 1);
-        assert_eq!(one.add(&samples[..32]), [marked(0, &samples[..16])]);
+        assert_eq!(one.add(&samples[..32], false), [marked(0, &samples[..16])]);
         assert_eq!(one.last(), marked(1, &samples[16..32]));
         assert_eq!(Marked::new(format, 1).last(), [1]);
+        // No message waits before which others are certain to come.
+        let mut one = Marked::new(format, 1);
+        assert_eq!(one.add(&samples[..16], true), [marked(0, &samples[..16])]);
+        assert_eq!(one.add(&samples[16..32], false), Vec::<Vec<u8>>::new());
+        assert_eq!(one.last(), marked(1, &samples[16..32]));
     }
 
     #[test]
@@ -149,8 +157,8 @@ mod tests {
 
     #[test]
     fn row_21_foreign_fields_are_left_out_with_a_notice() {
-        let known = ["cfg_scale", "include_prefix", "max_prefix_duration", "initial_padding"];
-        let known = known.map(str::to_owned);
+        let known = "cfg_scale include_prefix max_prefix_duration initial_padding temperature";
+        let known: Vec<_> = known.split(' ').map(str::to_owned).collect();
         let mut request = object(json!({
             "text": "hello", "cfg_scale": 6.0, "both": true, "include_prefix": false,
             "max_prefix_duration": 10.0, "chunk_frames": 3,
@@ -158,7 +166,7 @@ mod tests {
         let notices = fit(&mut request, &known);
         let rest = json!({
             "text": "hello", "cfg_scale": 6.0, "chunk_frames": 3, "initial_padding": 0,
-            "truncate": true,
+            "temperature": 0.8, "truncate": true,
         });
         assert_eq!(Value::Object(request), rest);
         assert_eq!(
@@ -168,13 +176,13 @@ mod tests {
         // With recordings they have an effect.
         let mut request = object(json!({
             "text": "hello", "speaker_1": "a", "snapshot": true, "include_prefix": true,
-            "max_prefix_duration": 10.0, "initial_padding": 4,
+            "max_prefix_duration": 10.0, "initial_padding": 4, "temperature": 0.5,
         }));
         let known = [&known[..], &["speaker_1".to_owned(), "snapshot".to_owned()]].concat();
         assert_eq!(fit(&mut request, &known), [""; 0]);
         let rest = json!({
             "text": "hello", "speaker_1": "a", "include_prefix": true, "max_prefix_duration": 10.0,
-            "initial_padding": 4, "truncate": true,
+            "initial_padding": 4, "temperature": 0.5, "truncate": true,
         });
         assert_eq!(Value::Object(request), rest);
     }

@@ -50,8 +50,7 @@ impl Session {
 
     /// Takes a voice whose recordings are stored; false if it was refused, and the client knows it.
     async fn take_voice(&mut self, mut voice: Map<String, Value>) -> Result<bool, Gone> {
-        let name = voice.get("model").and_then(Value::as_str).map(str::to_owned);
-        let facts = facts(&self.server, name.or(self.model.clone())).await;
+        let facts = facts(&self.server, &self.with_model(voice.clone())).await;
         let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
         let mut notices = match self.is_framed {
             true => stream_dia2::known_alone(&mut voice, &fields),
@@ -79,6 +78,7 @@ impl Session {
             ready[field] = voice.contains_key(field).into();
         }
         self.voice = voice;
+        self.look_up().await;
         self.send(ready).await?;
         Ok(true)
     }

@@ -4,7 +4,7 @@
 
 use acestep_music::{
     Request,
-    request::{Takes, snake_case},
+    request::{Takes, language::NO_USER_INPUT, snake_case},
 };
 use serde_json::{Map, Value};
 
@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// The REST server's names of our keys.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 11] = [
     ("src_audio_path", "src_audio"),
+    ("source_audio_path", "src_audio"),
     ("ctx_audio_path", "src_audio"),
     ("ctx_audio", "src_audio"),
     ("reference_audio_path", "reference_audio"),
@@ -25,7 +26,13 @@ const NAMES: [(&str, &str); 9] = [
     ("cover_strength", "audio_cover_strength"),
     ("instruments", "track_classes"),
     ("cot-caption", "use_cot_caption"),
+    ("cot-language", "use_cot_language"),
 ];
+/// Languages that a wish may name, each with its code.
+const LANGUAGES: &str = "english en chinese zh 中文 zh mandarin zh japanese ja 日本語 ja korean ko \
+    한국어 ko spanish es español es french fr français fr german de deutsch de italian it italiano it \
+    portuguese pt português pt russian ru русский ru bengali bn hindi hi arabic ar thai th \
+    vietnamese vi indonesian id turkish tr dutch nl polish pl";
 /// Objects with more fields.
 const NESTED: [&str; 5] = ["param_obj", "metas", "meta", "metadata", "user_metadata"];
 /// Flags that choose another task than a song.
@@ -62,18 +69,19 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
         request.remove("seeds");
     }
     let [plans, describes, lists_codes] = TASKS.map(|task| is_set(&request, task));
-    let kind = match (describes? || lists_codes?, plans?) {
+    let (describes, lists_codes) = (describes?, lists_codes?);
+    let kind = match (describes || lists_codes, plans?) {
         (true, _) => Kind::Understand,
         (false, true) => Kind::Compose,
         (false, false) => Kind::Generate,
     };
     TASKS.iter().for_each(|task| drop(request.remove(*task)));
-    let wishes = ["sample_query", "description", "desc", "sample_mode", "use_format", "format"];
-    let asks = wishes.iter().any(|key| request.get(*key).is_some_and(|value| !is_off(value)));
-    if kind == Kind::Generate && !asks {
-        // Upstream's server lets the language model rest unless it is asked for.
+    if kind == Kind::Generate {
+        // The default of upstream's server: no audio codes. Texts can still be asked for.
         request.entry("thinking").or_insert(false.into());
     }
+    read_wish(&mut request)?;
+    input::open_end(&mut request);
     drop_unused(kind, &mut request, &mut notices);
     drop_unknown(&mut request, &mut notices)?;
     match kind {
@@ -85,6 +93,9 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
             }
             let keeps = ["model", "lm_model", "lm_temperature", "lm_top_p", "lm_top_k", "seed"];
             request.retain(|key, _| keeps.contains(&key.as_str()));
+            if !describes {
+                request.insert("codes_only".to_owned(), true.into());
+            }
             match audio {
                 Some(audio) => request.insert("audio".to_owned(), audio),
                 None => return Err(wrong("src_audio", "an analysis needs a sound")),
@@ -104,6 +115,35 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
         }
     }
     Ok(Read { kind, request, notices })
+}
+
+/// Reads a wish as upstream does: it may be one for an instrumental, or name the language of the voice. Sample
+/// mode without any words is a wish for any song.
+fn read_wish(request: &mut Map<String, Value>) -> Result<(), ApiError> {
+    if ["prompt", "caption"].iter().any(|key| request.contains_key(*key)) {
+        return Ok(());
+    }
+    let text = |key: &&str| request.get(*key).and_then(Value::as_str).map(str::to_lowercase);
+    let Some(wish) = ["sample_query", "description", "desc"].iter().find_map(text) else {
+        if is_set(request, "sample_mode")? {
+            request.insert("caption".to_owned(), NO_USER_INPUT.into());
+        }
+        return Ok(());
+    };
+    let marks = ["instrumental", "pure music", "pure instrument"];
+    let words: Vec<&str> = wish.split(|c: char| !c.is_alphanumeric()).collect();
+    let is_solo = wish.trim_end().ends_with(" solo") || wish.trim() == "solo";
+    let has_voice = request.contains_key("lyrics") || request.contains_key("instrumental");
+    if !has_voice && (is_solo || marks.iter().any(|mark| wish.contains(*mark))) {
+        request.insert("instrumental".to_owned(), true.into());
+    }
+    let names: Vec<&str> = LANGUAGES.split_whitespace().collect();
+    let named = names.chunks(2).find(|pair| words.contains(&pair[0]));
+    let is_open = ["vocal_language", "language"].iter().all(|key| !request.contains_key(*key));
+    if let Some(pair) = named.filter(|_| is_open) {
+        request.insert("vocal_language".to_owned(), pair[1].into());
+    }
+    Ok(())
 }
 
 /// Adds a field. Of two spellings the one with a value counts; two values are an error.
@@ -208,13 +248,6 @@ fn drop_unknown(
     }
 }
 
-fn is_off(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        other => flag(other) == Some(false),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -232,7 +265,7 @@ mod tests {
             "prompt": "piano", "keyScale": "C major", "use_adg": "off", "thinking": "y",
             "param_obj": "{\"duration\": 30, \"projectName\": \"x\"}", "ai_token": "secret",
             "chunk_mask_mode": "auto", "cover_strength": 0.5, "instruments": ["drums"],
-            "audio_format": "flac", "trackId": 7,
+            "audio_format": "flac", "trackId": 7, "sourceAudioPath": "id", "cot-language": "no",
         }))
         .expect("a request");
         let (request, _) = Request::from_object(read.request.clone()).expect("ours");
@@ -241,7 +274,9 @@ mod tests {
         assert_eq!(request.words.duration, Some(30.0));
         assert_eq!(request.source.audio_cover_strength, Some(0.5));
         assert_eq!(request.source.track_classes.as_deref(), Some(&["drums".to_owned()][..]));
+        assert_eq!(request.source.src_audio.as_deref(), Some("id"));
         assert_eq!(request.language.thinking, Some(true));
+        assert_eq!(request.language.use_cot_language, Some(false));
         assert_eq!(request.sampling.use_adg, Some(false));
         let expected = ["`project_name` is not read", "`track_id` is not read"];
         let mut notices = read.notices;
@@ -255,6 +290,34 @@ mod tests {
         assert_eq!(seed(json!({ "seed": 7, "use_random_seed": true })), None);
         assert_eq!(seed(json!({ "seed": 7, "use_random_seed": false })), Some(json!(7)));
         assert_eq!(seed(json!({ "seed": "7,8" })), Some(json!("7,8")));
+    }
+
+    #[test]
+    fn a_wish_names_a_language_and_an_instrumental_and_needs_no_codes() {
+        let request = |body| {
+            let read = of(body).expect("a request");
+            Request::from_object(read.request).expect("ours").0
+        };
+        let wish = request(json!({ "sample_query": "Italian pop, make it slow" }));
+        assert_eq!(wish.words.vocal_language.as_deref(), Some("it"));
+        assert_eq!((wish.words.instrumental, wish.language.thinking), (None, Some(false)));
+        let solo = request(json!({ "desc": "a piano solo", "thinking": true, "language": "en" }));
+        assert_eq!((solo.words.instrumental, solo.language.thinking), (Some(true), Some(true)));
+        assert_eq!(solo.words.vocal_language.as_deref(), Some("en"));
+        let any = request(json!({ "sample_mode": true }));
+        assert_eq!(any.words.caption.as_deref(), Some(NO_USER_INPUT));
+        assert_eq!(any.language.lm_mode.as_deref(), Some("inspire"));
+    }
+
+    #[test]
+    fn an_end_of_0_is_the_end_of_the_source_except_before_it() {
+        let end = |start, end| {
+            let body = json!({ "prompt": "x", "repainting_start": start, "repainting_end": end });
+            of(body).expect("a request").request.get("repainting_end").cloned()
+        };
+        assert_eq!(end(json!(5), json!("0.0")), None);
+        assert_eq!(end(json!(-5), json!(0)), Some(json!(0)));
+        assert_eq!(end(json!(5), json!(8)), Some(json!(8)));
     }
 
     #[test]
@@ -312,6 +375,8 @@ mod tests {
         assert_eq!(read.request["audio"], "s");
         let text = "`reference_audio` is not read: the analysis is of `src_audio`";
         assert_eq!(read.notices, [text]);
+        let codes = of(json!({ "src_audio": "s", "extract_codes_only": true })).expect("a request");
+        assert_eq!((codes.kind, &codes.request["codes_only"]), (Kind::Understand, &json!(true)));
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": "1" })), Kind::Compose);
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": false })), Kind::Generate);
     }

@@ -35,10 +35,12 @@ pub(super) async fn release(Asker(server, caller): Asker, request: Request) -> A
     let job = match first {
         Some(job) => job,
         None => {
-            let fields::Read { kind, mut request, notices } = fields::read(body.into_object()?)?;
+            let fields::Read { kind, mut request, mut notices } =
+                fields::read(body.into_object()?)?;
             from_results(&server, &caller, &mut request).await?;
             if kind == Kind::Generate {
                 adapters::add_default(&server, &caller, &mut request).await?;
+                drop_optional(&server, &mut request, &mut notices).await?;
             }
             let submission = Submission { notices, ..submission };
             server.submit(&caller, kind, request, submission).await?.job
@@ -51,6 +53,29 @@ pub(super) async fn release(Asker(server, caller): Asker, request: Request) -> A
         "queue_position": ahead.unwrap_or(0) + 1,
         "notices": job.notices,
     })))
+}
+
+/// Removes `use_cot_*` if no language model is here: upstream makes the song without it. Audio codes and other
+/// texts need one.
+async fn drop_optional(
+    server: &Server,
+    request: &mut Map<String, Value>,
+    notices: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let mut asked = vec!["use_cot_metas", "use_cot_caption", "use_cot_language"];
+    asked.retain(|key| request.get(*key) == Some(&Value::Bool(true)));
+    let names_one = ["lm_model", "lm_model_path"].iter().any(|key| request.contains_key(*key));
+    if asked.is_empty() || names_one || request.get("thinking") != Some(&Value::Bool(false)) {
+        return Ok(());
+    }
+    let model = input::text(request, "model")?;
+    if !server.ask(move |catalog| catalog.has_language(model.as_deref())).await? {
+        for key in asked {
+            request.remove(key);
+            notices.push(format!("`{key}` is not read: no language model is here"));
+        }
+    }
+    Ok(())
 }
 
 /// Turns names of results, which clients send as the place of a source, into files.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use acestep_music::request::language::NO_USER_INPUT;
 use axum::{
     Json,
     extract::Request,
@@ -33,7 +34,7 @@ pub(super) async fn format(
         }
     }
     if !request.contains_key("caption") && !request.contains_key("lyrics") {
-        return Err(wrong("prompt", "there is neither a prompt nor lyrics").into());
+        request.insert("caption".to_owned(), NO_USER_INPUT.into());
     }
     if let Some(more) = body.get("param_obj").filter(|more| !more.is_null()) {
         request.insert("param_obj".to_owned(), more.clone());
@@ -48,7 +49,8 @@ pub(super) async fn sample(
 ) -> Result<Response, Failure> {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let mut request = common(&body)?;
-    let query = text(&body, "query")?.ok_or_else(|| wrong("query", "there is no wish"))?;
+    // Without a wish it writes any song.
+    let query = text(&body, "query")?.unwrap_or_else(|| NO_USER_INPUT.to_owned());
     request.insert("caption".to_owned(), query.into());
     if is_set(&body, "instrumental")? {
         request.insert("instrumental".to_owned(), true.into());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// A model of dialogues, with the fields of other families too.
 fn talk() -> Speech {
     let fields = "speaker_1 words_1 speaker_2 words_2 pinyin phonemes open_jtalk cfg_scale \
-                  max_decoder_steps exact_prior timestamps";
+                  max_decoder_steps exact_prior timestamps audio_format";
     let fields = fields.split(' ').map(str::to_owned).collect();
     let default_language = None;
     Speech {
@@ -64,7 +64,8 @@ impl Catalog for Two {
             model: "tiny-speech".to_owned(),
             is_kept,
         };
-        vec![voice("vivian", false), voice("me", true)]
+        let duo = Voice { model: "tiny-talk".to_owned(), ..voice("duo", true) };
+        vec![voice("vivian", false), voice("me", true), duo]
     }
 
     fn remove_voice(&self, name: &str) -> Result<(), JobError> {
@@ -72,6 +73,15 @@ impl Catalog for Two {
             "me" => Ok(()),
             _ => Err(JobError::new("voice_not_found", "for tests").param("voice")),
         }
+    }
+
+    fn has_language(&self, model: Option<&str>) -> bool {
+        model != Some("tiny-silent")
+    }
+
+    /// Other than the usual rate.
+    fn song_rate(&self, model: Option<&str>) -> Option<u32> {
+        (model != Some("tiny-silent")).then_some(44_100)
     }
 
     fn check_adapter(&self, name: &str) -> Result<(), JobError> {
@@ -92,7 +102,7 @@ impl Catalog for Two {
             _ => return Ok(Checked::default()),
         };
         match read.compute.model.as_deref() {
-            None | Some("tiny") => {}
+            None | Some("tiny" | "tiny-silent") => {}
             Some(other) => {
                 let message = format!("the model `{other}` is not here");
                 return Err(JobError::new("model_not_found", message).param("model"));

@@ -23,8 +23,8 @@ const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
 /// `gate` waits in its middle until the gate is open, `heard` is a song whose sound comes in pieces before
 /// its end, `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails,
-/// `panic` panics, `kill` ends the process, `hang` says nothing more in its first attempt,
-/// `large` does not fit into the memory of a worker whose name has `small`.
+/// `collapse` fails after some sound of a speech, `panic` panics, `kill` ends the process, `hang` says nothing
+/// more in its first attempt, `large` does not fit into the memory of a worker whose name has `small`.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -197,6 +197,10 @@ fn speak(task: &mut JobTask<'_>, words: &str, pause: u64) -> Result<(), Stopped>
         preview.samples(&[piece]).map_err(failed)?;
         thread::sleep(Duration::from_millis(pause));
         gate(task, words)?;
+        if words.contains("collapse") {
+            let error = JobError::new("bad_result", "the text says so");
+            return Err(Stopped::Failed(error.hint("say something else")));
+        }
     }
     song(task, 1, 24_000, 1)
 }

@@ -42,16 +42,27 @@ pub(in super::super) fn first(layout: &Layout) -> Result<Box<dyn SpeechModel>, E
     Ok(Box::new(model))
 }
 
-/// Finds the model `choice` if it is one of this family.
+/// Returns the name of the first installed model.
+pub(in super::super) fn name_here(layout: &Layout) -> Option<&'static str> {
+    DIALOGUE_MODELS.iter().find(|own| layout.has(own)).map(|own| own.name)
+}
+
+/// Finds the model `choice` if it is one of this family, with the codec of the field `codec`.
 ///
 /// # Errors
-/// [`Error::Checkpoint`].
-pub(in super::super) fn find(choice: Option<&str>, layout: &Layout) -> Option<Result<Dia2, Error>> {
+/// [`Error::Checkpoint`]; a field of another type.
+pub(in super::super) fn find(
+    choice: Option<&str>,
+    fields: &mut Fields,
+    layout: &Layout,
+) -> Option<Result<Dia2, Error>> {
     let choice = choice?;
     let is_one = DIALOGUE_MODELS.iter().any(|model| model.is_called(choice))
         || layout.place_called(choice).is_some_and(|place| Dia2::is_at(&place));
-    let find = || Dia2::find(Some(choice), &Dia2Choice::default(), layout);
-    is_one.then(|| find().map_err(Error::checkpoint))
+    is_one.then(|| {
+        let places = Dia2Choice { mimi: text(fields, "codec")?, ..Dia2Choice::default() };
+        Dia2::find(Some(choice), &places, layout).map_err(Error::checkpoint)
+    })
 }
 
 /// A recording that is not read yet.
@@ -103,8 +114,13 @@ fn given(fields: &mut Fields) -> Result<Vec<Given>, Error> {
 ///
 /// # Errors
 /// The errors of [`Speaker::read`].
-fn read_all(given: Vec<Given>, notices: &mut Vec<Notice>) -> Result<Vec<Speaker>, Error> {
-    given.into_iter().map(|Given { sound, words }| Speaker::of(&sound, words, notices)).collect()
+fn read_all(
+    given: Vec<Given>,
+    observe: &dyn Observe,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<Speaker>, Error> {
+    let of = |Given { sound, words }| Speaker::of(&sound, words, observe, notices);
+    given.into_iter().map(of).collect()
 }
 
 /// Reads the fields of a request.
@@ -274,6 +290,7 @@ impl SpeechModel for Dia2 {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
@@ -285,7 +302,7 @@ impl SpeechModel for Dia2 {
                 Source::Kept(Box::new(KeptSnapshot::read(&path)?))
             }
             None => {
-                let speakers = read_all(speakers, notices)?;
+                let speakers = read_all(speakers, observe, notices)?;
                 if !snapshot {
                     check_length(&first, &speakers, &streams)?;
                 }
@@ -301,9 +318,10 @@ impl SpeechModel for Dia2 {
         &self,
         mut fields: Fields,
         engine: Engine,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
-        let speakers = read_all(given(&mut fields)?, notices)?;
+        let speakers = read_all(given(&mut fields)?, observe, notices)?;
         check_fields(&fields, &[], OF_RECORDINGS.into(), SpeechModel::name(self))?;
         if speakers.is_empty() {
             let why = "a voice of this model is made of `speaker_1`, and there is none";

@@ -105,6 +105,7 @@ impl<B: Backend> Resident<B> {
     fn turn(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Turn<'_, B>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
@@ -154,7 +155,7 @@ impl<B: Backend> Resident<B> {
         if turn.known().is_none() {
             let mut speakers = Vec::new();
             for (sound, seen, words) in files {
-                speakers.push(Speaker::of(&sound, words, &mut turn.notices)?);
+                speakers.push(Speaker::of(&sound, words, observe, &mut turn.notices)?);
                 // The file was looked at before its sum was taken. If it is still the same, the sum is of this
                 // sound.
                 turn.is_kept &= seen.is_unchanged()?;
@@ -183,9 +184,10 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        Ok(Box::new(self.turn(input, notices)?))
+        Ok(Box::new(self.turn(input, observe, notices)?))
     }
 }
 
@@ -302,7 +304,10 @@ impl<B: Backend> Ready for Turn<'_, B> {
             };
             let plan = Plan::new(request, speakers, 0, model)?;
             let text = Text { first: &request.script, more: more.take() };
-            let mut samples = |samples: &[f32]| sink.samples(index, samples);
+            let mut samples = |samples: &[f32], goes_on: bool| {
+                sink.goes_on(index, goes_on)?;
+                sink.samples(index, samples)
+            };
             let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let (mut notices, dialogue) =
                 run(plan, snapshot, networks, (options, text), observe, &mut samples)?;

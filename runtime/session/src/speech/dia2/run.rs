@@ -19,7 +19,10 @@ pub(super) struct Text<'a, 'm> {
     pub(super) more: Option<&'m mut dyn Arriving>,
 }
 
-/// Speaks a plan, and the text that arrives meanwhile.
+/// Receives samples, and true if more are certain to come.
+pub(super) type Pieces<'a> = dyn FnMut(&[f32], bool) -> Result<(), Error> + 'a;
+
+/// Speaks a plan, and the text that arrives meanwhile. `sink` receives samples, and true if more are certain to come.
 ///
 /// A step that may take a word is taken when as many words wait as the second stream reads ahead: so the
 /// sound is as for the whole text, however it arrives. The second stream of the last steps of recordings reads
@@ -31,7 +34,7 @@ pub(super) fn run<B: Backend>(
     networks: &Networks<'_, B>,
     (options, Text { first, mut more }): (Options, Text<'_, '_>),
     observe: &dyn Observe,
-    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+    sink: &mut Pieces<'_>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
     let mut notices = plan.notices.clone();
     let mut reading = reader(&plan.streams, networks.checkpoint())?.reading();
@@ -54,7 +57,7 @@ pub(super) fn run<B: Backend>(
     }
     loop {
         match speaking.take_item() {
-            Some(StreamItem::Samples(samples)) => sink(&samples)?,
+            Some(StreamItem::Samples(samples)) => sink(&samples, speaking.goes_on())?,
             Some(StreamItem::Done(dialogue)) => {
                 // Nobody knows the rest of a text that did not end.
                 if !has_words && more.is_none() {

@@ -239,6 +239,7 @@ impl SpeechModel for Speaker {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        _observe: &dyn Observe,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
         let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();

@@ -70,6 +70,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        _observe: &dyn Observe,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
         let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();

@@ -22,12 +22,15 @@ pub const MOST_SECONDS: f64 = 120.0;
 /// # Errors
 /// [`Error::Checkpoint`], which tells how to get one.
 pub fn first_base(layout: &Layout) -> Result<Qwen3Tts, Error> {
-    let base = SPEECH_MODELS.iter().filter(|model| model.name.ends_with("-base"));
-    let mut installed = base.filter_map(|model| Qwen3Tts::find(Some(model.name), layout).ok());
-    match installed.next() {
-        Some(model) => Ok(model),
-        None => Qwen3Tts::find(Some("qwen3-tts-0.6b-base"), layout).map_err(Error::checkpoint),
-    }
+    // A damaged one is told, and no other one is taken in its place.
+    let here = base_here(layout).unwrap_or("qwen3-tts-0.6b-base");
+    Qwen3Tts::find(Some(here), layout).map_err(Error::checkpoint)
+}
+
+/// Returns the name of the first installed base model.
+pub(in super::super) fn base_here(layout: &Layout) -> Option<&'static str> {
+    let mut base = SPEECH_MODELS.iter().filter(|model| model.name.ends_with("-base"));
+    base.find(|own| layout.has(own)).map(|own| own.name)
 }
 
 /// Returns the request that a kept voice is made with, after a check that `model` takes it.
@@ -102,4 +105,17 @@ pub fn keep_with<B: Backend>(
     let plan = Plan::new(request, Some(voice), 0, model)?;
     let language = request.language.as_deref().unwrap_or("auto");
     KeptVoice::new(&plan, language, recording.seconds(), networks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_model_that_is_damaged_is_told_and_not_the_lack_of_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("Qwen3-TTS-12Hz-1.7B-Base")).expect("a folder");
+        let error = first_base(&Layout::new([folder.path().to_owned()])).expect_err("no model");
+        assert!(error.to_string().contains("1.7B-Base"), "{error}");
+    }
 }

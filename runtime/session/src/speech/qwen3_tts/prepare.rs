@@ -224,6 +224,7 @@ impl SpeechModel for Qwen3Tts {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
@@ -235,7 +236,7 @@ impl SpeechModel for Qwen3Tts {
             scope.spawn(|| drop(self.tokenizer()));
             Ok(match (recording, &first.voice) {
                 (Some((path, words)), _) => {
-                    VoiceSource::recording(Path::new(&path), words, notices)?
+                    VoiceSource::recording(Path::new(&path), words, observe, notices)?
                 }
                 (None, Some(name)) => VoiceSource::named(name, self, voices)?,
                 (None, None) => VoiceSource::Model,
@@ -250,6 +251,7 @@ impl SpeechModel for Qwen3Tts {
         &self,
         mut fields: Fields,
         engine: Engine,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
         let (reference, transcript, language) = (
@@ -265,7 +267,7 @@ impl SpeechModel for Qwen3Tts {
             return Err(Error::Conflict(why.to_owned()));
         };
         let (recording, more) =
-            audio::recording(Path::new(&reference), LEAST_SECONDS, SAMPLE_RATE)?;
+            audio::recording(Path::new(&reference), LEAST_SECONDS, SAMPLE_RATE, observe)?;
         notices.extend(more);
         check_recording(&recording)?;
         check_keep((&recording, transcript.as_deref()), self, engine)?;

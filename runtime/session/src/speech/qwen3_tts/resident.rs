@@ -57,6 +57,7 @@ impl<B: Backend> Resident<B> {
         recording: Option<(PathBuf, Option<String>)>,
         name: Option<&str>,
         voices: Option<&Voices>,
+        observe: &dyn Observe,
     ) -> Result<(ReadVoice, Option<Key>), Error> {
         // Looked at before it is read: a file that is written meanwhile is another one.
         let key = match (&recording, name) {
@@ -72,7 +73,9 @@ impl<B: Backend> Resident<B> {
         }
         let mut notices = Vec::new();
         let voice = match (recording, name) {
-            (Some((path, words)), _) => VoiceSource::recording(&path, words, &mut notices)?,
+            (Some((path, words)), _) => {
+                VoiceSource::recording(&path, words, observe, &mut notices)?
+            }
             (None, Some(name)) => VoiceSource::named(name, &self.model, voices)?,
             (None, None) => VoiceSource::Model,
         };
@@ -94,12 +97,13 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     fn prepare(
         &self,
         input: SpeechInput<'_>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { mut first, recording } = prepare::read(fields, &self.model)?;
         prepare::unused_voice(&mut first, recording.is_some(), notices);
-        let (heard, key) = self.voice(recording, first.voice.as_deref(), voices)?;
+        let (heard, key) = self.voice(recording, first.voice.as_deref(), voices, observe)?;
         // Each text with a poor recording is told of it, also if the recording is in memory.
         notices.extend_from_slice(&heard.1);
         let voice = &heard.0;

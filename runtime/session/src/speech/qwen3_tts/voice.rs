@@ -58,9 +58,10 @@ impl VoiceSource {
     pub fn recording(
         path: &Path,
         transcript: Option<String>,
+        observe: &dyn Observe,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
-        let (audio, more) = read::recording(path, LEAST_SECONDS, SAMPLE_RATE)?;
+        let (audio, more) = read::recording(path, LEAST_SECONDS, SAMPLE_RATE, observe)?;
         check_recording(&audio)?;
         notices.extend(more);
         Ok(Self::Recording(audio, transcript))
@@ -75,7 +76,7 @@ impl VoiceSource {
             let voices = voices.ok_or(SessionError::NoVoices)?;
             return Ok(Self::Kept(Box::new(KeptVoice::of(voices, name)?)));
         }
-        let is_speaker = model.config().talker_config.spk_id.contains_key(&name.to_lowercase());
+        let is_speaker = model.config().talker_config.speaker(name).is_some();
         // A base model speaks with a kept voice: say so before the speakers are listed.
         if !is_speaker && voices.is_some_and(|voices| voices.existing(name).is_ok()) {
             let (name, model) = (name.to_owned(), model.name().to_owned());

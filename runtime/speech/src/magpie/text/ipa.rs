@@ -197,7 +197,7 @@ impl Words<'_> {
         }
     }
 
-    /// Returns the symbols of a word, and false if it is spelled because nobody knows it.
+    /// Returns the symbols of a word, and false if it is unknown and therefore spelled.
     fn look_up(&self, word: &str) -> (Vec<String>, bool) {
         let case = self.ipa.reading.case;
         let word = &case.of(word);

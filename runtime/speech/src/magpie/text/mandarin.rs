@@ -88,7 +88,7 @@ impl Mandarin {
         self.is_complete
     }
 
-    /// Returns the symbols of a text, and the items that nobody knows.
+    /// Returns the symbols of a text, and the unknown items.
     pub(super) fn symbols(&self, text: &str, pinyin: &Pinyin) -> (Vec<String>, Vec<String>) {
         let words = pinyin.words(&self.letters.of(text));
         self.of_items(words.iter().flat_map(|word| pinyin.items(word)))

@@ -224,7 +224,7 @@ impl Tokenizer {
     }
 }
 
-/// Returns the ids of symbols, without the syllables that nobody knows.
+/// Returns the ids of symbols, without unknown syllables.
 fn of_syllables(list: &List, (symbols, unknown): (Vec<String>, Vec<String>)) -> Encoded {
     let mut encoded = list.encode(symbols);
     unknown.into_iter().for_each(|item| encoded.leave_out(item));

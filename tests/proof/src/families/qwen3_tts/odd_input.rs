@@ -326,7 +326,7 @@ fn heard(reference: &Reference) -> Result<Result<Audio, Error>> {
             Encoding::resolve(EncodingOptions::default(), Format::Wav32, &mut Vec::new())?;
         write::save(&path, sound, &encoding, None, Existing::Keep)?;
     }
-    Ok(read::recording(&path, 0.0, SAMPLE_RATE).map(|(sound, _)| sound))
+    Ok(read::recording(&path, 0.0, SAMPLE_RATE, &Unobserved).map(|(sound, _)| sound))
 }
 
 #[cfg(test)]
@@ -344,7 +344,8 @@ mod tests {
             assert!(is_refusal(&error), "{error}");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let unreadable = read::recording(folder.path(), 0.0, SAMPLE_RATE).expect_err("a folder");
+        let unreadable =
+            read::recording(folder.path(), 0.0, SAMPLE_RATE, &Unobserved).expect_err("a folder");
         for error in [not_finite("the speaker encoder"), Error::Cancelled, unreadable] {
             assert!(!is_refusal(&error), "{error}");
         }

@@ -1,12 +1,15 @@
 //! Voices that stay in memory, with the random model of the goldens.
 
-use std::{collections::VecDeque, path::Path};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+};
 
 use acestep_engine::{
     Audio, Device, Encoding, Existing, Format, Unobserved, on_engine, save_audio,
 };
-use acestep_import::Dia2Choice;
-use acestep_speech::Spoken;
+use acestep_import::{Dia2Choice, Layout};
+use acestep_speech::{Chunks, Spoken};
 use burn::tensor::DType;
 use serde_json::{Value, json};
 
@@ -60,11 +63,12 @@ fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
     for<'a>(short: &'a Path, long: &'a Path) -> Vec<usize>,
     |place: B| {
         let on = resident::<B>(place);
-        let refused = on.turn(with(long, &json!({})), &mut Vec::new()).err();
+        let refused = on.turn(with(long, &json!({})), &Unobserved, &mut Vec::new()).err();
         let refused = refused.expect("it is longer than the model").to_string();
         assert!(refused.contains("100"), "{refused}");
         let of = |(path, more): (&Path, Value)| {
-            let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
+            let turn = on.turn(with(path, &more), &Unobserved, &mut Vec::new());
+            let turn = turn.expect("a good request");
             let heard = turn.heard(&Unobserved).expect("a voice");
             let Some(VoiceState::Recordings(recordings)) = heard else { panic!("recordings") };
             recordings[0].frames.len()
@@ -90,7 +94,7 @@ fn an_error_about_words_names_those_of_its_speaker() {
     let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default()).expect("a model");
     for words in [json!([]), json!("no.json"), Value::Null] {
         let input = with(&path, &json!({ "speaker_2": path, "words_2": words }));
-        let error = model.prepare(input, &mut Vec::new()).err().expect("no words");
+        let error = model.prepare(input, &Unobserved, &mut Vec::new()).err().expect("no words");
         let reason = crate::speech::reason(&error);
         assert_eq!(reason, Some(("bad_value", Some("words_2".to_owned()))), "{error}");
         assert!(error.to_string().starts_with("the words in `words_2` cannot"), "{error}");
@@ -109,7 +113,8 @@ fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
         let on = resident::<B>(place);
         let of = |()| {
             let more = json!({ "snapshot": true, "max_prefix_duration": 0.4 });
-            let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
+            let turn = on.turn(with(path, &more), &Unobserved, &mut Vec::new());
+            let turn = turn.expect("a good request");
             let (was_known, notices) = (turn.has_voice(), RefCell::new(Vec::new()));
             let observe = |event: Event| {
                 if let Event::Noticed(notice) = event {
@@ -138,7 +143,8 @@ fn the_state_of_a_file_that_changed_while_it_was_read_is_not_kept() {
     |place: B| {
         let on = resident::<B>(place);
         let of = |is_kept: bool| {
-            let turn = on.turn(with(path, &json!({})), &mut Vec::new()).expect("a good request");
+            let turn = on.turn(with(path, &json!({})), &Unobserved, &mut Vec::new());
+            let turn = turn.expect("a good request");
             assert!(turn.is_kept, "nobody writes the file");
             let turn = Turn { is_kept, ..turn };
             let was_known = turn.has_voice();
@@ -158,16 +164,67 @@ impl Arriving for Pieces {
     }
 }
 
-struct Unheard;
+/// For each piece of sound, true if more were certain to come.
+#[derive(Default)]
+struct Told(bool, Vec<bool>);
 
-impl Sink for Unheard {
+impl Sink for Told {
+    fn goes_on(&mut self, _: usize, is_certain: bool) -> Result<(), Error> {
+        self.0 = is_certain;
+        Ok(())
+    }
+
     fn samples(&mut self, _: usize, _: &[f32]) -> Result<(), Error> {
+        self.1.push(self.0);
         Ok(())
     }
 
     fn done(&mut self, _: usize, _: Spoken) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// Row 31: so a client of stream-dia2 hears the others at once.
+#[test]
+fn the_last_piece_of_sound_alone_may_be_the_last() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    write(&path, 10);
+    let path = &*path;
+    let told = on_engine!(ENGINE,
+    for<'a>(path: &'a Path) -> Vec<Vec<bool>>,
+    |place: B| {
+        let on = resident::<B>(place);
+        let of = |(request, others): (SpeechInput<'static>, usize)| {
+            let turn = on.turn(request, &Unobserved, &mut Vec::new());
+            let turn = turn.expect("a good request");
+            let chunks = Chunks { first: others, others };
+            let (mut told, options) = (Told::default(), Options { chunks, ..Options::default() });
+            turn.speak(options, None, &Unobserved, &mut told).expect("speech");
+            told.1
+        };
+        let early = json!({ "snapshot": true, "early": true, "max_steps": 30 });
+        let all = [
+            (with(path, &json!({})), 1),
+            (with(path, &json!({})), 3),
+            (with(path, &early), 1),
+            (input("[S1] hello there", &json!({ "max_steps": 9 })), 1),
+        ];
+        all.into_iter().map(of).collect()
+    });
+    for told in told.expect("a device") {
+        let (last, others) = told.split_last().expect("sound");
+        assert!(!last && !others.is_empty() && others.iter().all(|told| *told), "{told:?}");
+    }
+}
+
+#[test]
+fn the_codec_that_is_named_is_used() {
+    let layout = Layout::new([PathBuf::from("none")]);
+    let mut fields = input("", &json!({ "codec": "no/codec" })).fields;
+    let found = prepare::find(Some(MODEL), &mut fields, &layout).expect("one of this family");
+    let error = found.expect_err("no such codec").to_string();
+    assert!(error.contains("codec `no/codec`") && fields.is_empty(), "{error}");
 }
 
 /// With one step the run ends before it asks for the second piece.
@@ -186,10 +243,11 @@ fn a_text_in_pieces_has_no_words_only_if_none_came_before_its_end() {
         let on = resident::<B>(place);
         let of = |&(more, steps): &(Option<&[&'static str]>, u32)| {
             let input = input(BREAK, &json!({ "max_steps": steps }));
-            let turn = on.turn(input, &mut Vec::new()).expect("a good request");
+            let turn = on.turn(input, &Unobserved, &mut Vec::new());
+            let turn = turn.expect("a good request");
             let mut pieces = more.map(|pieces| Pieces(pieces.iter().copied().collect()));
             let more = pieces.as_mut().map(|pieces| pieces as &mut dyn Arriving);
-            let spoken = turn.speak(Options::default(), more, &Unobserved, &mut Unheard);
+            let spoken = turn.speak(Options::default(), more, &Unobserved, &mut Told::default());
             let notices = spoken.expect("speech");
             notices.iter().any(|notice| notice.0 == "the script has no words")
         };

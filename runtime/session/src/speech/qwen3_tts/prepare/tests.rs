@@ -1,6 +1,6 @@
 //! The model inside the program, which has ten languages and two dialects.
 
-use acestep_engine::{Encoding, Existing, Format, save_audio};
+use acestep_engine::{Encoding, Existing, Format, Unobserved, save_audio};
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn the_length_of_a_recording_counts_and_is_limited() {
     let path = folder.path().join("long.wav");
     let encoding = Encoding::new(Format::Wav16);
     save_audio(&path, &recording(121), &encoding, None, Existing::Keep).expect("written");
-    let read = VoiceSource::recording(&path, None, &mut Vec::new());
+    let read = VoiceSource::recording(&path, None, &Unobserved, &mut Vec::new());
     let error = read.expect_err("it is too long").to_string();
     assert_eq!(error, "the recording is longer than 120 s");
 }

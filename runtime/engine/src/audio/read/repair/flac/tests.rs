@@ -15,7 +15,7 @@ fn song() -> Audio {
 
 /// The STREAMINFO block and the frames.
 fn parts() -> (Vec<u8>, Vec<u8>) {
-    let bytes = flac::to_bytes(&song(), 16).expect("a FLAC");
+    let bytes = flac::to_bytes(&song(), 16, &crate::Unobserved).expect("a FLAC");
     let (_, frames) = blocks(&mut Bytes::of(&bytes), &(0..bytes.len() as u64)).expect("in memory");
     (bytes[8..8 + STREAM].to_vec(), bytes[frames.expect("frames") as usize..].to_vec())
 }
