@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use acestep_train::run::digest;
+use serde_json::Value;
+
 use crate::Dir;
 
 /// Creates a folder `songs` with two short songs and their captions.
@@ -103,9 +106,14 @@ fn a_stopped_run_that_replaces_an_adapter_is_continued_by_one_run_at_a_time() {
     learn(&[]).succeeded();
     learn(&[]).failed(1).says("holds an adapter already");
     // As if it had been stopped after step 14 of 24.
-    let mut stopped = dir.read(&state);
-    let at = stopped.windows(9).position(|of| of == b"\"step\":24").expect("a header");
-    stopped[at + 7] = b'1';
+    let whole = dir.read(&state);
+    let end = whole.iter().position(|&byte| byte == b'\n').expect("a header");
+    let blobs = &whole[end + 1..];
+    let mut header: Value = serde_json::from_slice(&whole[..end]).expect("JSON");
+    let sizes: Vec<u64> = serde_json::from_value(header["sizes"].clone()).expect("sizes");
+    header["step"] = 14.into();
+    header["checksum"] = digest([format!("14 {sizes:?} {}", digest([blobs])).as_bytes()]).into();
+    let stopped = [header.to_string().as_bytes(), b"\n", blobs].concat();
     dir.write(&state, &stopped);
     learn(&["--learning-rate", "0.01"]).failed(1).says("(changed: the learning rate)");
 

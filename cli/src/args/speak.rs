@@ -240,7 +240,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     audio_top_k: Option<u32>,
 
-    /// Frames of 80 ms before the first word of a dialogue, up to 1000 [default: 2; with --voice 0].
+    /// Frames of 80 ms before the first word of a dialogue, up to 1000 [default: 2, or 0 with --voice].
     #[arg(long, value_name = "FRAMES", hide_short_help = true)]
     initial_padding: Option<u32>,
 

@@ -54,7 +54,7 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Learning")]
     pub(crate) rank: u16,
 
-    /// Scale of the adapter, above 0, divided by the rank [default: twice the rank].
+    /// Scale of the adapter, 0.000001 or more, divided by the rank [default: twice the rank].
     #[arg(long, value_name = "X", help_heading = "Learning")]
     pub(crate) alpha: Option<f64>,
 

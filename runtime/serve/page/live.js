@@ -32,7 +32,7 @@ export async function refresh(withServer = false) {
     const jobs = await listed();
     const isFresh = withServer || state.server === null || !state.server.ready || !state.isReached || look % 8 === 0;
     const server = isFresh || jobs.some(isActive) ? await read("v1/server") : state.server;
-    if (!state.isReached) say("The connection is back.");
+    if (look === looks && !state.isReached) say("The connection is back.");
     if (look === looks) take(jobs, { server, isReached: true, needsKey: false, isLoaded: true });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

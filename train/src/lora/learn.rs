@@ -158,7 +158,7 @@ pub fn learn<B: Backend>(
     };
     let examples = Examples { dit: &dit, songs: &songs, common: &common, times, device };
     let total = training.optimizer_config.steps;
-    let (mut first, last) = (Vec::with_capacity(*batch), Cell::new(None));
+    let (mut first, last) = (Vec::<f32>::with_capacity(*batch), Cell::new(None));
     observe.event(Event::Advanced { stage, done: 0, total });
     let learned = training.run::<Autodiff<B>, _, 1>(
         addition,
