@@ -19,10 +19,11 @@ const LONGEST_PICKLE: usize = 64 << 20;
 /// An archive in larger content.
 #[derive(Debug)]
 pub(crate) struct Archive<'a> {
-    bytes: &'a [u8],
+    /// The description.
+    pickle: &'a [u8],
     /// The folder of the description, with its slash.
     folder: String,
-    /// The places of the entries in `bytes`.
+    /// The places of the entries in the content.
     places: BTreeMap<String, Range<usize>>,
 }
 
@@ -52,13 +53,16 @@ impl<'a> Archive<'a> {
                 return Err(format!("entry `{name}` is there twice"));
             }
         }
-        let folders = places.keys().filter_map(|name| name.strip_suffix("data.pkl"));
-        let folders: Vec<_> = folders.map(str::to_owned).collect();
-        let [folder] = &folders[..] else {
-            let count = folders.len();
+        let pickles = places.iter().filter_map(|(name, place)| {
+            name.strip_suffix("data.pkl").map(|folder| (folder.to_owned(), place.clone()))
+        });
+        let pickles: Vec<_> = pickles.collect();
+        let [(folder, pickle)] = &pickles[..] else {
+            let count = pickles.len();
             return Err(format!("it has {count} descriptions `data.pkl` instead of one"));
         };
-        let archive = Self { bytes, folder: folder.clone(), places };
+        let (folder, pickle) = (folder.clone(), &bytes[pickle.clone()]);
+        let archive = Self { pickle, folder, places };
         match archive.entry("byteorder") {
             Some(order) if bytes[order.clone()].trim_ascii() != b"little" => {
                 Err("its values are not little-endian".to_owned())
@@ -70,12 +74,11 @@ impl<'a> Archive<'a> {
     /// Returns the description.
     ///
     /// # Errors
-    /// If it is too long.
+    /// A description that is too long.
     pub(crate) fn pickle(&self) -> Result<&'a [u8], String> {
-        let pickle = &self.bytes[self.entry("data.pkl").unwrap_or_default()];
-        match pickle.len() > LONGEST_PICKLE {
+        match self.pickle.len() > LONGEST_PICKLE {
             true => Err(format!("its description has more than {LONGEST_PICKLE} bytes")),
-            false => Ok(pickle),
+            false => Ok(self.pickle),
         }
     }
 

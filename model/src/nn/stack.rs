@@ -21,7 +21,7 @@ pub(crate) struct Positions {
 /// sequence, or one token for each of several sequences.
 ///
 /// # Panics
-/// If there are several tokens for each of several sequences, or the cache has no room for them.
+/// Several tokens for each of several sequences, or a cache without room for them.
 ///
 /// # Shapes
 /// - `x`, output: `[slots, t, H]`

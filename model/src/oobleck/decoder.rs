@@ -128,7 +128,7 @@ impl<B: Backend> Decoder<B> {
     /// As [`Self::forward`].
     ///
     /// # Panics
-    /// If `frames` is 0.
+    /// A `frames` of 0.
     pub fn forward_in_slices(&self, latents: Tensor<B, 3>, frames: usize) -> Tensor<B, 3> {
         let whole = self.block.len().saturating_sub(SLICED);
         let (first, last) = self.block.split_at(whole);
@@ -151,7 +151,7 @@ impl<B: Backend> Decoder<B> {
     }
 
     // ANCHOR: decode
-    /// The first snake of a block is fused into the last sum before the block.
+    /// Returns the snake before a block. It is fused into the last sum before that block.
     fn snake(&self, block: usize) -> &Snake<B> {
         self.block.get(block).map_or(&self.snake1, |block| &block.snake1)
     }

@@ -90,8 +90,8 @@ impl Tiling {
         Ok(tiles.map(|tile| tile.within(reach).window.len()).collect())
     }
 
-    /// Returns a limit of [`Self::windows`]: the length of a window with neighbours on both sides, or of the only window.
-    pub fn longest_window(self, frames: usize, reach: usize) -> usize {
+    /// Returns a limit of the lengths of [`Self::windows`]: the length of a window with neighbours on both sides, or of the only window.
+    pub fn window_limit(self, frames: usize, reach: usize) -> usize {
         match self.fitted() {
             Ok(Self { chunk, overlap }) if chunk < frames => {
                 chunk - 2 * overlap.saturating_sub(reach)
@@ -143,13 +143,13 @@ mod tests {
         ] {
             let tiling = Tiling::default();
             assert_eq!(tiling.windows(frames, reach).expect("a tiling"), expected);
-            let longest = expected.iter().max().copied();
-            assert_eq!(Some(tiling.longest_window(frames, reach)), longest);
+            let limit = expected.iter().max().copied();
+            assert_eq!(Some(tiling.window_limit(frames, reach)), limit);
         }
         // The overlap becomes 4: cores of 2 frames, and 3 of the 4 on each side.
         let unfitted = Tiling { chunk: 10, overlap: 64 };
         assert_eq!(unfitted.windows(100, 3).expect("a tiling").iter().max(), Some(&8));
-        assert_eq!(unfitted.longest_window(100, 3), 8);
+        assert_eq!(unfitted.window_limit(100, 3), 8);
     }
 
     /// Golden `vae_tiled.dec3`: a chunk of 10 reduces the overlap from 64 to 4.

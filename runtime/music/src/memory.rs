@@ -153,7 +153,7 @@ pub(crate) fn vae_encoder(
     widths: Widths,
 ) -> MemoryNeed {
     // The first stage is the widest: every sample with the encoder's first width.
-    let samples = tiling.longest_window(frames, config.encoder_reach()) * config.hop();
+    let samples = tiling.window_limit(frames, config.encoder_reach()) * config.hop();
     let widest = product(&[config.encoder_hidden_size, samples]) * widths.number;
     let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
     MemoryNeed {
@@ -177,7 +177,7 @@ pub(crate) fn vae(
     widths: Widths,
 ) -> MemoryNeed {
     // The last stage is the widest: every sample with the decoder's last width.
-    let samples = tiling.longest_window(frames, config.decoder_reach()) * config.hop();
+    let samples = tiling.window_limit(frames, config.decoder_reach()) * config.hop();
     let widest = product(&[config.decoder_channels, samples, batch]) * widths.number;
     let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
     MemoryNeed {

@@ -42,7 +42,7 @@ impl Preview {
     /// Begins a preview in the folder of an attempt.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// A file that cannot be written.
     pub fn begin(folder: &Path, format: PreviewFormat) -> io::Result<Self> {
         let file = fs::File::create(folder.join(SAMPLES))?;
         // The description comes last: who sees it finds the samples.
@@ -58,7 +58,7 @@ impl Preview {
     /// a reader never takes the last ones for others.
     ///
     /// # Errors
-    /// If a file cannot be written or removed.
+    /// A file that cannot be written or removed.
     pub fn goes_on(&mut self, is_certain: bool) -> io::Result<()> {
         match (self.is_certain, is_certain) {
             (false, true) => fs::write(&self.more, b"")?,
