@@ -5,6 +5,7 @@ mod activation;
 mod amx;
 mod attention;
 mod cache;
+mod cleared;
 mod conv;
 mod eight;
 mod elu;
@@ -190,7 +191,7 @@ mod tests {
     use burn::tensor::Tensor;
 
     use super::*;
-    pub(super) use crate::testing::random;
+    pub(super) use crate::testing::{random, values};
 
     #[track_caller]
     pub(super) fn assert_close<const D: usize>(
@@ -199,7 +200,6 @@ mod tests {
         allowed: f32,
     ) {
         assert_eq!(ours.dims(), expected.dims());
-        let values = |x: Tensor<Flex, D>| x.into_data().to_vec::<f32>().expect("f32");
         for (a, b) in values(ours).into_iter().zip(values(expected)) {
             assert!((a - b).abs() <= allowed * b.abs().max(1.0), "{a} is not {b}");
         }

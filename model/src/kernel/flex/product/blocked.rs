@@ -18,12 +18,11 @@ mod transposed;
 
 use burn_flex::FlexTensor;
 use pulp::bytemuck::cast_slice;
-use rayon::prelude::*;
 
 pub(in crate::kernel::flex) use super::transpose::LANES;
 use super::{
-    super::from_values,
-    work_items::{WorkItem, work_items_at_most, work_items_of_parts},
+    super::cleared,
+    work_items::{Division, WorkItem, work_items_at_most},
 };
 use dot::Part;
 pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
@@ -55,7 +54,6 @@ pub(super) fn product<D: Dot>(
     let words = width.div_ceil(D::NUMBERS);
     let groups = Group::all(rows);
     let packed = packed(dot, x, &groups, [rows, width]);
-    let mut values = vec![0.0; rows * out];
     // Parts of equal size.
     let parts = groups.len().div_ceil(PART);
     let part = groups.len().div_ceil(parts);
@@ -68,29 +66,23 @@ pub(super) fn product<D: Dot>(
     let divided = groups.chunks(if is_divided { part } else { groups.len() });
     let ends = divided.clone().skip(1).map(|groups| groups[0].first_row()).chain([rows]);
     let heights = divided.clone().zip(ends).map(|(groups, end)| end - groups[0].first_row());
-    let items = work_items_of_parts(&mut values, out, COLUMNS, heights.collect());
-    items.into_par_iter().for_each(|WorkItem { row, column: first, mut to }| {
+    let division = Division::of_parts(heights.collect(), out, COLUMNS);
+    let compute = |(): &mut (), WorkItem { row, column: first, mut to }: WorkItem<'_>| {
         let groups = divided.clone().find(|groups| groups[0].first_row() == row);
         for groups in groups.expect("the groups of the item").chunks(part) {
             let to = &mut to[groups[0].first_row() - row..];
             of_item(dot, &packed, groups, &weights[first * width..], [width, words], to);
         }
-    });
-    from_values(values, [rows, out])
+    };
+    division.computed(|| (), compute)
 }
 
 /// Packs all groups one after the other; within a group, each word of all its rows in turn.
 fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]) -> Vec<Vector> {
     let words = width.div_ceil(D::NUMBERS);
-    let mut packed = vec![Vector::ZERO; rows.div_ceil(LANES) * words];
-    let mut rest = &mut packed[..];
-    let mut shares = Vec::with_capacity(groups.len());
-    for group in groups {
-        let share;
-        (share, rest) = rest.split_at_mut(group.vectors * words);
-        shares.push((group, share));
-    }
-    shares.into_par_iter().for_each(|(group, share)| {
+    let lengths = groups.iter().map(|group| group.vectors * words);
+    cleared::in_parts(Vector::ZERO, lengths, |index, share| {
+        let group = &groups[index];
         for vector in 0..group.vectors {
             let first = group.first_row() + vector * LANES;
             let chosen = &x[first * width..(first + LANES).min(rows) * width];
@@ -108,8 +100,7 @@ fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]
                 to.zip(dot.pack(&parts[..count])).for_each(|(to, vector)| *to = vector);
             }
         }
-    });
-    packed
+    })
 }
 
 /// Computes the sums of every row of `to` with the first rows of `weights`, as many as it takes.

@@ -15,15 +15,17 @@
 
 mod dot;
 
+use std::iter;
+
 use burn_flex::FlexTensor;
-use rayon::prelude::*;
 
 use super::{
     super::{
+        cleared,
         eight::{self, Q8Rows},
-        from_values, prefetch,
+        prefetch,
     },
-    work_items::{WorkItem, work_items},
+    work_items::{Division, WorkItem},
 };
 pub(super) use dot::Dot;
 use dot::{COLUMNS, PanelBlock, Part, ROWS, TileBlock};
@@ -46,21 +48,18 @@ pub(super) fn product(
 ) -> FlexTensor {
     let groups = eight::groups_of(width);
     let blocks = groups * eight::BLOCKS;
-    let mut packed = vec![TileBlock::ZERO; rows.div_ceil(ROWS) * blocks];
-    packed.par_chunks_mut(blocks).zip(x.par_chunks(ROWS * width)).for_each(|(packed, x)| {
-        for (row, x) in x.chunks(width).enumerate() {
+    let tiles = iter::repeat_n(blocks, rows.div_ceil(ROWS));
+    let packed = cleared::in_parts(TileBlock::ZERO, tiles, |tile, packed| {
+        for (row, x) in x[tile * ROWS * width..].chunks(width).take(ROWS).enumerate() {
             dot.round(x, row, packed);
         }
     });
-
-    let mut values = vec![0.0; rows * out];
-    let items = work_items(&mut values, out, COLUMNS, PART * ROWS).into_par_iter();
     let panel = || vec![PanelBlock::ZERO; stretch_of(groups) * eight::BLOCKS];
-    items.for_each_init(panel, |panel, WorkItem { row, column, mut to }| {
+    let division = Division::of_columns([rows, out], COLUMNS, PART * ROWS);
+    division.computed(panel, |panel, WorkItem { row, column, mut to }| {
         let packed = &packed[row / ROWS * blocks..][..to.len().div_ceil(ROWS) * blocks];
         of_item(dot, packed, weights, [groups, column, out], panel, &mut to);
-    });
-    from_values(values, [rows, out])
+    })
 }
 
 /// Returns the size of stretches, which are equal.

@@ -23,14 +23,13 @@ pub(super) mod integers;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 use burn_flex::FlexTensor;
-use rayon::prelude::*;
 
 use super::{
-    super::from_values,
-    work_items::{WorkItem, work_items},
+    super::cleared,
+    work_items::{Division, WorkItem},
 };
 use crate::kernel::flex::{eight::BLOCK, prefetch};
 
@@ -91,17 +90,16 @@ pub(super) fn product<A: Arithmetic>(
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let depth = width.div_ceil(BLOCK);
-    let mut packed = vec![A::empty().0; rows.div_ceil(SIDE) * depth];
-    let groups = packed.par_chunks_exact_mut(depth).zip(x.par_chunks(SIDE * width));
-    groups.for_each(|(to, x)| arithmetic.pack(x, width, to));
-
-    let mut values = vec![0.0; rows * out];
-    let items = work_items(&mut values, out, COLUMNS, PART * SIDE).into_par_iter();
-    let panels = || vec![A::empty().1; PANELS * A::CHUNK];
-    items.for_each_init(panels, |panels, WorkItem { row, column, mut to }| {
-        of_item(arithmetic, &packed[row / SIDE * depth..], [column, depth, out], &mut to, panels);
+    let groups = iter::repeat_n(depth, rows.div_ceil(SIDE));
+    let packed = cleared::in_parts(A::empty().0, groups, |group, to| {
+        let x = &x[group * SIDE * width..];
+        arithmetic.pack(&x[..x.len().min(SIDE * width)], width, to);
     });
-    from_values(values, [rows, out])
+    let panels = || vec![A::empty().1; PANELS * A::CHUNK];
+    let division = Division::of_columns([rows, out], COLUMNS, PART * SIDE);
+    division.computed(panels, |panels, WorkItem { row, column, mut to }| {
+        of_item(arithmetic, &packed[row / SIDE * depth..], [column, depth, out], &mut to, panels);
+    })
 }
 
 /// Computes the sums of every row of `to` with the rows `first..` of the weights, as many as it

@@ -19,17 +19,18 @@
 mod multiply;
 mod panel;
 
+use std::iter;
+
 use burn_flex::FlexTensor;
-use rayon::prelude::*;
 
 use super::{
     super::{
-        from_values,
+        cleared,
         level::{self, CpuLevel},
     },
     blocked::{Dot as _, OfBf16, Vector},
     transpose::LANES,
-    work_items::{WorkItem, work_items},
+    work_items::{Division, WorkItem},
 };
 use multiply::{Ahead, Sums, add, put};
 pub(super) use panel::Bf16;
@@ -91,10 +92,9 @@ pub(super) fn product(
     let part = pairs.len().div_ceil(pairs.len().div_ceil(PART));
     let most = (BLOCKS / part).min(STRETCH) / EVEN * EVEN;
     let stretch = all.div_ceil(all.div_ceil(most)).next_multiple_of(EVEN);
-    let mut values = vec![0.0; rows * out];
-    let items = work_items(&mut values, out, COLUMNS, part * 2 * LANES).into_par_iter();
+    let division = Division::of_columns([rows, out], COLUMNS, part * 2 * LANES);
     let room = || (vec![Vector::ZERO; stretch * COLUMNS], vec![Sums::ZERO; PANELS * part]);
-    items.for_each_init(room, |(panel, sums), WorkItem { row, column: first, mut to }| {
+    division.computed(room, |(panel, sums), WorkItem { row, column: first, mut to }| {
         let (pairs, columns) = (&pairs[row / (2 * LANES)..], to[0].len());
         for start in (0..columns).step_by(PANELS * COLUMNS) {
             let end = (start + PANELS * COLUMNS).min(columns);
@@ -121,8 +121,7 @@ pub(super) fn product(
                 }
             }
         }
-    });
-    from_values(values, [rows, out])
+    })
 }
 
 /// Adds the products of a stretch with all `pairs` to their sums; those of the first blocks replace the
@@ -153,10 +152,9 @@ fn of_stretch(
 /// groups. Rows and words that are missing are zeros.
 fn packed(tiles: Tiles, x: &[f32], [rows, width]: [usize; 2]) -> Vec<Vector> {
     let blocks = width.div_ceil(BLOCK);
-    let groups = rows.div_ceil(2 * LANES) * 2;
-    let mut packed = vec![Vector::ZERO; groups * blocks * LANES];
-    let groups = packed.par_chunks_mut(blocks * LANES).zip(x.par_chunks(LANES * width));
-    groups.for_each(|(to, x)| {
+    let groups = iter::repeat_n(blocks * LANES, rows.div_ceil(2 * LANES) * 2);
+    cleared::in_parts(Vector::ZERO, groups, |group, to| {
+        let x = x.chunks(LANES * width).nth(group).unwrap_or_default();
         for (block, to) in to.as_chunks_mut().0.iter_mut().enumerate() {
             let numbers = block * BLOCK..((block + 1) * BLOCK).min(width);
             let mut parts = [&[][..]; LANES];
@@ -164,6 +162,5 @@ fn packed(tiles: Tiles, x: &[f32], [rows, width]: [usize; 2]) -> Vec<Vector> {
             let count = rows.map(|(x, part)| *part = &x[numbers.clone()]).count();
             *to = tiles.pack(&parts[..count]);
         }
-    });
-    packed
+    })
 }
