@@ -25,7 +25,7 @@ pub use cache::{Cache, Past};
 pub use conv::{Conv1d, ConvState, ConvTranspose1d};
 pub use layer::{Context, Layer, LayerShape, LayerSpec};
 pub use linear::{Embedding, Linear, LookupTable};
-pub use low_rank::LowRank;
+pub use low_rank::{Dropout, LowRank};
 pub use mlp::{Activation, Mlp};
 pub(crate) use norm::Norm;
 pub use norm::{NormKind, RmsNorm};

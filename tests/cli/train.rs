@@ -22,13 +22,14 @@ fn with_songs() -> Dir {
 #[test]
 fn an_adapter_is_learned_shown_and_sung_with() {
     let dir = with_songs();
-    let learn = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+    let learn = ["train", "lora", "songs", "--model", "tiny", "--epochs", "4"];
     let more = ["--rank", "2", "--learning-rate", "0.02", "--warmup-steps", "2", "--json"];
     let run = dir.run(&[&learn[..], &more].concat()).succeeded();
-    let run = run.says("24 steps on 2 songs, loss ");
+    let run = run.says("8 steps on 2 songs, loss ");
     let said = run.json();
-    assert_eq!((&said["songs"], &said["steps"], &said["rank"]), (&2.into(), &24.into(), &2.into()));
+    assert_eq!((&said["songs"], &said["steps"], &said["rank"]), (&2.into(), &8.into(), &2.into()));
     assert_eq!(said["alpha"], 4.0);
+    assert_eq!(said["dropout"], 0.1);
     let config = dir.json("songs-lora/adapter_config.json");
     assert_eq!((&config["r"], &config["peft_type"]), (&2.into(), &"LORA".into()));
 
@@ -55,6 +56,7 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
     };
     learn(&["--rank", "0"]).failed(2).says("rank");
     learn(&["--alpha", "-1"]).failed(2);
+    learn(&["--dropout", "1"]).failed(2).says("use 0 to 0.9");
     learn(&["--seed=-1"]).failed(2).says("a seed is a whole number from 0 to");
     learn(&["--learning-rate", "1e-300"]).failed(2).says("use 0.000000001 to 1");
     learn(&["--learning-rate", "nan"]).failed(2).says("learning-rate");
@@ -74,7 +76,7 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
 fn a_state_of_something_else_is_refused_and_force_starts_again() {
     let dir = with_songs();
     let learn = |more: &[&str]| {
-        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "4"];
         dir.run(&[&common[..], more].concat())
     };
     let config = "songs-lora/adapter_config.json";
@@ -88,7 +90,9 @@ fn a_state_of_something_else_is_refused_and_force_starts_again() {
     learn(&["--rank", "2"]).failed(1).says("no state of a training run");
     learn(&["--rank", "3", "--force"]).succeeded();
     assert_eq!(dir.json(config)["r"], 3);
-    learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("NaN or infinite");
+    let large = ["--epochs", "12", "--rank", "2", "--force", "--alpha", "1e38"];
+    let run = dir.run(&[&["train", "lora", "songs", "--model", "tiny"], &large[..]].concat());
+    run.failed(1).says("NaN or infinite");
     // A failed run keeps the old adapter.
     assert_eq!(dir.json(config)["r"], 3);
 }
@@ -98,21 +102,21 @@ fn a_state_of_something_else_is_refused_and_force_starts_again() {
 fn a_stopped_run_that_replaces_an_adapter_is_continued_by_one_run_at_a_time() {
     let dir = with_songs();
     let learn = |more: &[&str]| {
-        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "4"];
         dir.run(&[&common[..], more].concat())
     };
     let [state, adapter] = ["training/state.bin", "adapter_model.safetensors"]
         .map(|name| format!("songs-lora/{name}"));
     learn(&[]).succeeded();
     learn(&[]).failed(1).says("holds an adapter already");
-    // As if it had been stopped after step 14 of 24.
+    // As if it had been stopped after step 5 of 8.
     let whole = dir.read(&state);
     let end = whole.iter().position(|&byte| byte == b'\n').expect("a header");
     let blobs = &whole[end + 1..];
     let mut header: Value = serde_json::from_slice(&whole[..end]).expect("JSON");
     let sizes: Vec<u64> = serde_json::from_value(header["sizes"].clone()).expect("sizes");
-    header["step"] = 14.into();
-    header["checksum"] = digest([format!("14 {sizes:?} {}", digest([blobs])).as_bytes()]).into();
+    header["step"] = 5.into();
+    header["checksum"] = digest([format!("5 {sizes:?} {}", digest([blobs])).as_bytes()]).into();
     let stopped = [header.to_string().as_bytes(), b"\n", blobs].concat();
     dir.write(&state, &stopped);
     learn(&["--learning-rate", "0.01"]).failed(1).says("(changed: the learning rate)");
@@ -123,7 +127,7 @@ fn a_stopped_run_that_replaces_an_adapter_is_continued_by_one_run_at_a_time() {
     assert!(dir.read(&state) == stopped);
     drop(held);
     let first = dir.read(&adapter);
-    learn(&[]).succeeded().says("24 steps on 2 songs, loss ");
+    learn(&[]).succeeded().says("8 steps on 2 songs, loss ");
     assert!(dir.read(&adapter) != first);
     learn(&[]).failed(1).says("holds an adapter already");
 }
@@ -164,6 +168,19 @@ fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {
     learn(&[]).failed(1).says("sound of `b.wav` is gone");
     fs::rename(dir.path("b.wav"), dir.path("songs/b.wav")).expect("moved");
     learn(&[]).succeeded();
+}
+
+#[test]
+fn a_data_set_of_upstream_is_learned_from() {
+    let dir = with_songs();
+    let json = r#"{"metadata": {"custom_tag": "zyx"}, "samples": [
+        {"audio_path": "songs/a.wav", "caption": "drums", "bpm": 90, "labeled": true},
+        {"audio_path": "songs/b.wav", "labeled": false}]}"#;
+    dir.write("mine.json", json);
+    let learn = ["train", "lora", "mine.json", "--model", "tiny", "--epochs", "2", "--json"];
+    let run = dir.run(&learn).succeeded().says("note: 1 of the 2 songs are not labeled");
+    assert_eq!(run.json()["songs"], 1);
+    assert_eq!(dir.json("mine-lora/adapter_config.json")["lora_dropout"], 0.1);
 }
 
 #[test]

@@ -27,10 +27,10 @@ pub enum Error {
     /// An invalid size of a network.
     #[error(transparent)]
     Config(#[from] acestep_model::ConfigError),
-    /// A folder of songs that cannot be used for training.
+    /// A data set that cannot be used for training.
     #[error("`{}`: {reason}", path.display())]
     Dataset {
-        /// The folder, or a file in it.
+        /// The folder or the file.
         path: PathBuf,
         reason: String,
     },
@@ -57,7 +57,7 @@ impl Error {
             Self::Busy { .. } => "wait for its end, or name another folder with `output`",
             Self::Diverged { .. } => "use a smaller `learning_rate` or `alpha`",
             Self::Dataset { path, .. } if path.is_file() => {
-                "mend that file: the JSON beside a song has keys of a request, such as caption and lyrics"
+                "mend that file: texts of a song in JSON have keys of a request, such as caption and lyrics"
             }
             Self::Dataset { .. } => SONGS,
             Self::Read { source, .. } => match source.kind() {

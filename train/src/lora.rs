@@ -7,14 +7,20 @@
 //! Source: upstream `acestep/training`; Hu et al. 2021, arXiv:2106.09685.
 
 mod dataset;
+mod dataset_file;
 mod examples;
 mod export;
 mod learn;
 mod sidecar;
 mod song;
+mod table;
 mod twins;
 
-use acestep_model::{Backend, acestep::Dit, nn::LowRank};
+use acestep_model::{
+    Backend,
+    acestep::Dit,
+    nn::{Dropout, LowRank},
+};
 use burn::{
     module::Module,
     tensor::{DType, Tensor, TensorData},
@@ -22,12 +28,13 @@ use burn::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use crate::run::seed_of;
+
 pub use dataset::{DatasetSong, read};
 pub use examples::{Examples, Timesteps};
 pub use export::write;
 pub use learn::{Losses, TrainingSettings, check_dtype, learn};
 pub use song::{Common, TrainingSong, prepare};
-pub use twins::twins;
 
 /// Settings of an adapter.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +43,8 @@ pub struct Shape {
     pub rank: usize,
     /// Determines the scale of the adapter: `alpha / rank`.
     pub alpha: f64,
+    /// Probability that a step of the training ignores a value of the adapter's input.
+    pub dropout: f64,
     /// Names of the adapted linear layers, such as `q_proj`.
     pub targets: Vec<String>,
 }
@@ -81,13 +90,14 @@ impl<B: Backend> Addition<B> {
         Self { maps, paths }
     }
 
-    /// The transformer with the adapter.
-    pub fn added_to(&self, dit: &Dit<B>) -> Dit<B> {
+    /// The transformer with the adapter, whose inputs have `dropout`, at other places in each layer.
+    pub fn added_to(&self, dit: &Dit<B>, dropout: Option<Dropout>) -> Dit<B> {
         let mut dit = dit.clone();
         let mut own = self.paths.iter().zip(&self.maps).peekable();
-        for (path, map) in dit.linears() {
+        for (index, (path, map)) in dit.linears().into_iter().enumerate() {
             if let Some((_, low_rank)) = own.next_if(|(of, _)| **of == path) {
-                map.adapt(Some(low_rank.clone()));
+                let dropout = dropout.map(|of| Dropout { seed: seed_of(of.seed, index), ..of });
+                map.adapt(Some(low_rank.clone().with_dropout(dropout)));
             }
         }
         dit

@@ -20,7 +20,7 @@ pub(crate) enum What {
 /// Flags of `train lora`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Lora {
-    /// Folder of songs, with their captions and metadata beside them.
+    /// Folder of songs and texts, or a JSON of ACE-Step's dataset builder.
     #[arg(value_name = "SONGS")]
     pub(crate) songs: PathBuf,
 
@@ -40,7 +40,7 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "TEXT")]
     pub(crate) caption: Option<String>,
 
-    /// Words put before every caption, which trigger the adapter later.
+    /// Trigger words, put before every caption.
     #[arg(long, value_name = "TEXT")]
     pub(crate) custom_tag: Option<String>,
 
@@ -57,6 +57,10 @@ pub(crate) struct Lora {
     /// Scale of the adapter, 0.000001 or more, divided by the rank [default: twice the rank].
     #[arg(long, value_name = "X", help_heading = "Learning")]
     pub(crate) alpha: Option<f64>,
+
+    /// Share of the adapter's inputs that a step ignores, 0 to 0.9.
+    #[arg(long, value_name = "X", default_value_t = 0.1, help_heading = "Learning")]
+    pub(crate) dropout: f64,
 
     /// Linear maps of each layer that get an adapter.
     ///

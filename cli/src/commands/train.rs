@@ -46,7 +46,6 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let (entries, mut said) =
         lora::read(&args.songs, args.custom_tag.as_deref(), args.caption.as_deref())
             .map_err(known)?;
-    said.extend(lora::twins(&entries));
     let layout = environment::layout();
     let model = args.model.clone().unwrap_or_else(environment::model);
     let folder = &acestep_import::open(&model, &layout)?;
@@ -88,6 +87,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             "steps": steps,
             "rank": settings.shape.rank,
             "alpha": settings.shape.alpha,
+            "dropout": settings.shape.dropout,
             "target_modules": settings.shape.targets,
             "notices": fields::texts(&said),
             "loss": losses.map(|[first, last]| json!({ "first": first, "last": last })),
@@ -112,7 +112,7 @@ fn settings_of(args: &Lora) -> TrainingSettings {
     let rank = usize::from(args.rank);
     let alpha = args.alpha.unwrap_or(2.0 * rank as f64);
     TrainingSettings {
-        shape: Shape { rank, alpha, targets: args.target_modules.clone() },
+        shape: Shape { rank, alpha, dropout: args.dropout, targets: args.target_modules.clone() },
         seed: args.seed,
         epochs: args.epochs as usize,
         batch: usize::from(args.batch_size),
@@ -134,7 +134,8 @@ fn output(args: &Lora) -> Result<PathBuf> {
                     format!("`{}` has no name that one beside it could take", songs.display());
                 CliError::usage(message).hint("name the folder of the adapter with --output")
             };
-            let mut name = songs.file_name().ok_or_else(nameless)?.to_owned();
+            let own = if songs.is_file() { songs.file_stem() } else { songs.file_name() };
+            let mut name = own.ok_or_else(nameless)?.to_owned();
             name.push("-lora");
             songs.with_file_name(name)
         }
@@ -150,12 +151,13 @@ fn output(args: &Lora) -> Result<PathBuf> {
 
 /// The flags that identify a training run, beside its songs.
 fn facts(args: &Lora, model: &str, dtype: DType) -> Vec<String> {
-    let Lora { rank, alpha, target_modules, batch_size, max_duration, .. } = args;
+    let Lora { rank, alpha, dropout, target_modules, batch_size, max_duration, .. } = args;
     vec![
         format!("--model: {model}"),
         format!("--dtype: {dtype:?}"),
         format!("--rank: {rank}"),
         format!("--alpha: {alpha:?}"),
+        format!("--dropout: {dropout}"),
         format!("--target-modules: {target_modules:?}"),
         format!("--batch-size: {batch_size}"),
         format!("--max-duration: {max_duration}"),

@@ -19,6 +19,7 @@ use acestep_music::{
 };
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
+use rayon::prelude::*;
 
 use crate::{
     composer::{Band, Key, Mode, Piece, Stereo, Style, Wish},
@@ -295,12 +296,14 @@ pub fn styles(examples: u64, more: Option<Style>) -> Styles {
         let piece = Piece::compose(STYLES + index, &wish);
         (piece.style.to_string(), features(&piece.render()))
     };
-    let of_all = (0..examples).map(|index| example(index, None));
+    let of_all = (0..examples).map(|index| (index, None));
     let share = examples / Style::ALL.len() as u64;
-    let of_one = more.into_iter().flat_map(|style| {
-        (examples..examples + share).map(move |index| example(index, Some(style)))
-    });
-    let examples: Vec<(String, Features)> = of_all.chain(of_one).collect();
+    let of_one = more
+        .into_iter()
+        .flat_map(|style| (examples..examples + share).map(move |index| (index, Some(style))));
+    let wanted: Vec<(u64, Option<Style>)> = of_all.chain(of_one).collect();
+    let examples: Vec<(String, Features)> =
+        wanted.into_par_iter().map(|(index, style)| example(index, style)).collect();
     Styles::fit(&examples).expect("enough examples")
 }
 

@@ -3,7 +3,7 @@
 //! As in upstream's training of adapters, the context is silence and times are the ones of
 //! inference. For models with guidance the condition is sometimes dropped.
 
-use acestep_model::{Backend, acestep::Dit};
+use acestep_model::{Backend, acestep::Dit, nn::Dropout};
 use burn::tensor::{Tensor, TensorData, backend::AutodiffBackend};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -36,6 +36,8 @@ pub struct Examples<'a, B: Backend> {
     pub common: &'a Common,
     /// The times to train at.
     pub times: Timesteps,
+    /// Probability that a step ignores a value of the adapter's input.
+    pub dropout: f64,
     /// The device to compute on.
     pub device: B::Device,
 }
@@ -48,7 +50,8 @@ where
     pub fn loss(&self, addition: &Addition<B>, seed: u64) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
         let song = &self.songs[random.random_range(0..self.songs.len())];
-        self.of_song(&addition.added_to(self.dit), song, &mut random)
+        let dropout = (self.dropout > 0.0).then_some(Dropout { chance: self.dropout, seed });
+        self.of_song(&addition.added_to(self.dit, dropout), song, &mut random)
     }
 
     fn of_song(&self, dit: &Dit<B>, song: &TrainingSong, random: &mut Pcg64) -> Tensor<B, 1> {

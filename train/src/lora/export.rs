@@ -30,7 +30,7 @@ pub fn write<B: Backend>(
             tensors.insert(name, Values { shape, values });
         }
     }
-    let Shape { rank, alpha, targets } = shape;
+    let Shape { rank, alpha, dropout, targets } = shape;
     let config = json!({
         "base_model_name_or_path": model,
         "bias": "none",
@@ -38,7 +38,7 @@ pub fn write<B: Backend>(
         "inference_mode": true,
         "init_lora_weights": true,
         "lora_alpha": alpha,
-        "lora_dropout": 0.0,
+        "lora_dropout": dropout,
         "modules_to_save": null,
         "peft_type": "LORA",
         "r": rank,

@@ -1,4 +1,4 @@
-//! A training run of an adapter: from a folder of songs to its files.
+//! A training run of an adapter: from songs to its files.
 
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
@@ -43,7 +43,8 @@ impl TrainingSettings {
     /// # Errors
     /// [`BadValue`](EngineError::BadValue) with the name of the setting.
     pub fn check(&self) -> Result<(), EngineError> {
-        let Self { shape: Shape { rank, alpha, .. }, epochs, batch, rate, longest, .. } = self;
+        let Self { shape, epochs, batch, rate, longest, .. } = self;
+        let Shape { rank, alpha, dropout, .. } = shape;
         let use_number = |field, value: f64, fits: bool, why: &str| match fits {
             true => Ok(()),
             false => {
@@ -58,6 +59,7 @@ impl TrainingSettings {
         let [n, e, b] = [*rank, *epochs, *batch].map(|count| count as f64);
         use_number("rank", n, (1..=1024).contains(rank), "use 1 to 1024")?;
         use_number("alpha", *alpha, alpha_fits, "use 0.000001 or more")?;
+        use_number("dropout", *dropout, (0.0..=0.9).contains(dropout), "use 0 to 0.9")?;
         use_number("learning_rate", *rate, rate_fits, "use 0.000000001 to 1")?;
         use_number("epochs", e, *epochs > 0, "use 1 or more")?;
         use_number("batch_size", b, *batch > 0, "use 1 or more")?;
@@ -112,8 +114,7 @@ pub fn check_dtype(dtype: DType) -> Result<(), &'static str> {
 /// Adds the songs to `facts`, one fact per line. A song is identified by the content of its file and
 /// by its texts.
 fn identity(mut facts: Vec<String>, entries: &[DatasetSong]) -> Result<String, Error> {
-    for DatasetSong { audio, caption, lyrics, language, metas } in entries {
-        let name = audio.file_name().unwrap_or_default().to_string_lossy();
+    for DatasetSong { audio, name, caption, lyrics, language, metas } in entries {
         let sound =
             fs::read(audio).map_err(|source| Error::Read { path: audio.clone(), source })?;
         let texts = format!("{:?}", (caption, lyrics, language, metas.to_text()));
@@ -156,7 +157,8 @@ pub fn learn<B: Backend>(
         true => Timesteps::Turbo,
         false => Timesteps::Any(times::LogitNormal::of(&folder.configs().dit)),
     };
-    let examples = Examples { dit: &dit, songs: &songs, common: &common, times, device };
+    let (songs, common, dropout) = (&songs[..], &common, shape.dropout);
+    let examples = Examples { dit: &dit, songs, common, times, dropout, device };
     let total = training.optimizer_config.steps;
     let (mut first, last) = (Vec::<f32>::with_capacity(*batch), Cell::new(None));
     observe.event(Event::Advanced { stage, done: 0, total });

@@ -41,21 +41,39 @@ pub(super) struct SongText {
 /// # Errors
 /// [`Error::Dataset`] that names the file, the key and its value.
 pub(super) fn read(file: &Path, json: &str) -> Result<SongText, Error> {
-    let wrong = |error| bad(file, &reason(error));
-    let (object, mut notices) = without_foreign_keys(object(json).map_err(wrong)?);
-    let (mut request, said) = Request::from_object(object).map_err(wrong)?;
+    let object = object(json).map_err(reason);
+    let mut text = object.and_then(of_object).map_err(|reason| bad(file, &reason))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    text.say_of(&name);
+    Ok(text)
+}
+
+impl SongText {
+    /// Puts the name of their place before the notices.
+    pub(super) fn say_of(&mut self, place: &str) {
+        for notice in &mut self.notices {
+            notice.0 = format!("`{place}`: {}", notice.0);
+        }
+    }
+}
+
+/// Reads the keys of one song.
+///
+/// # Errors
+/// The reason, with the key and its value.
+pub(super) fn of_object(object: Map<String, Value>) -> Result<SongText, String> {
+    let (object, mut notices) = without_foreign_keys(object);
+    let (mut request, said) = Request::from_object(object).map_err(reason)?;
     notices.extend(said);
     // For a song without lyrics, upstream writes an empty text.
     let has_words = request.words.lyrics.as_deref().is_some_and(|text| !text.trim().is_empty());
     if request.words.instrumental == Some(true) && has_words {
-        return Err(bad(file, "it has lyrics and is said to be instrumental: leave one out"));
+        return Err("it has lyrics and is said to be instrumental: leave one out".to_owned());
     }
     request.words.lyrics = request.words.lyrics.filter(|_| has_words);
-    let metadata = SongMetadata::of(&request.words, &mut notices).map_err(wrong)?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for notice in &mut notices {
-        notice.0 = format!("`{name}`: {}", notice.0);
-    }
+    // The sound has it, and may be longer than a song that can be made.
+    request.words.duration = None;
+    let metadata = SongMetadata::of(&request.words, &mut notices).map_err(reason)?;
     Ok(SongText { request, metadata, notices })
 }
 
@@ -80,8 +98,8 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// The message of a request's error, for a file beside a song.
-fn reason(error: Wrong) -> String {
+/// The message of a request's error, for texts of songs.
+pub(super) fn reason(error: Wrong) -> String {
     if let Some(SongError::UnknownLanguage { code, near }) = error.family() {
         let like = match near.first() {
             Some(near) => format!(", such as {near}"),
@@ -120,7 +138,7 @@ mod tests {
     fn metadata_of_a_song_are_held_to_the_rules_of_a_request() {
         let song = said(
             r#"{"bpm": "92.5", "timesignature": 4.0, "key": "F# minor", "language": "EN",
-                "duration": 0}"#,
+                "duration": 1200}"#,
         );
         assert_eq!(song.metadata.bpm, Some(92), "cut, as upstream does and requests are");
         assert_eq!(song.metadata.timesignature.as_deref(), Some("4"));

@@ -53,7 +53,6 @@ pub fn prepare<B: Backend>(
     let networks = Networks::new(folder, place.clone(), Residency::LastUsed);
     let channels = networks.configs().vae.decoder_input_channels;
     let stored = networks.silence_latent()?;
-    let frames = networks.configs().dit.timbre_fix_frame;
     let vae = &networks.configs().vae;
     let (frame, rate) = (vae.frames_per_second().recip(), vae.sampling_rate);
     let mut latents = Vec::with_capacity(entries.len());
@@ -73,7 +72,7 @@ pub fn prepare<B: Backend>(
         let encoded = codec::encode(&audio, Encode::default(), &networks, observe)?;
         latents.push((encoded.data, seconds));
     }
-    let timbre = Timbre::of_silence(&stored, frames, 1);
+    let timbre = Timbre::of_silence(&networks, &stored);
     let reads: Vec<_> = entries
         .iter()
         .zip(&latents)

@@ -47,7 +47,8 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let frames: Vec<usize> = songs.iter().map(|of| of.latents.len() / common.channels).collect();
     assert_eq!(frames, [50, 50]);
 
-    let shape = Shape { rank: 4, alpha: 8.0, targets: vec!["q_proj".into(), "v_proj".into()] };
+    let targets = vec!["q_proj".into(), "v_proj".into()];
+    let shape = Shape { rank: 4, alpha: 8.0, dropout: 0.1, targets };
     let mut dit: Dit<Learning> =
         acestep_model::Checkpoint::dit(&model, &Place::f32(device)).expect("a network");
     dit = dit.no_grad();
@@ -65,8 +66,8 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
         longest: 1.0,
         average: 0.0,
     };
-    let examples =
-        Examples { dit: &dit, songs: &songs, common: &common, times: Timesteps::Turbo, device };
+    let (songs, common, times) = (&songs[..], &common, Timesteps::Turbo);
+    let examples = Examples { dit: &dit, songs, common, times, dropout: 0.0, device };
     let mut learner = Learner::new(addition, optimizer_config);
     // The same data in every step, so that the loss must fall.
     let mut losses = Vec::new();
@@ -85,7 +86,9 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let mut adapted = open_tiny().expect("the built-in model");
     adapted.adapt(vec![(Adapter::open(&written).expect("an adapter"), 1.0)]).expect("it fits");
     let adapted: Dit<Flex> = acestep_model::Checkpoint::dit(&adapted, &place).expect("a network");
-    let learned = burn::module::AutodiffModule::valid(&learner.model.added_to(&dit));
+    let learned = burn::module::AutodiffModule::valid(&learner.model.added_to(&dit, None));
+    let dropout = Some(Dropout { chance: 0.5, seed: 1 });
+    let dropped = burn::module::AutodiffModule::valid(&learner.model.added_to(&dit, dropout));
     let plain = burn::module::AutodiffModule::valid(&dit);
 
     let noise = crate::random::normal(&mut Pcg64::seed_from_u64(3), 20 * common.channels);
@@ -103,4 +106,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let learned = velocity(&learned);
     assert!(apart(&learned, &velocity(&adapted)) < 1e-4);
     assert!(apart(&learned, &velocity(&plain)) > 1e-2);
+    // Half of the adapter's inputs are zero, at the same places each time.
+    assert!(apart(&learned, &velocity(&dropped)) > 1e-3);
+    assert_eq!(velocity(&dropped), velocity(&dropped));
 }

@@ -8,7 +8,7 @@ use super::DatasetSong;
 
 /// Notices about songs whose names differ only in their extension. They use the same text files,
 /// and are often the same song.
-pub fn twins(entries: &[DatasetSong]) -> Vec<Notice> {
+pub(super) fn twins(entries: &[DatasetSong]) -> Vec<Notice> {
     let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for entry in entries {
         let name = entry.audio.file_name().unwrap_or_default().to_string_lossy();

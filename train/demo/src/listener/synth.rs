@@ -128,9 +128,17 @@ pub(super) fn hz(note: i32) -> f64 {
 
 /// Adds a note with six harmonics.
 pub(super) fn add_note(out: &mut [f32], at: f64, seconds: f64, note: i32, level: f32) {
-    for harmonic in 1..=6 {
-        add_tone(out, at, seconds, hz(note) * f64::from(harmonic), level / harmonic as f32);
-    }
+    let hz = hz(note);
+    add(out, at, seconds, |t| {
+        // Of the six sines one is computed: `sin (h + 1) x = 2 cos x sin h x - sin (h - 1) x`.
+        let (sin, cos) = (TAU * hz * t).sin_cos();
+        let (mut before, mut harmonic, mut sum) = (0.0, sin, 0.0);
+        for h in 1..=6 {
+            sum += harmonic / f64::from(h);
+            (before, harmonic) = (harmonic, 2.0 * cos * harmonic - before);
+        }
+        sum * fade(t, seconds) * f64::from(level)
+    });
 }
 
 /// Adds a struck sine, which starts within 3 ms and fades over `seconds`.
