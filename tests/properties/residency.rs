@@ -11,13 +11,13 @@ use acestep_engine::{
 };
 use acestep_import::Network;
 use acestep_music::{
-    Networks,
+    Array3, Networks, Plan, Sound, Sounds,
     align::Extras,
     generate,
-    pipeline::{PlanRun, generate_all, prepare_all},
+    pipeline::{PlanRun, generate_all, prepare, prepare_all},
     stage,
 };
-use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
+use acestep_tests::{Altered, Change, Cpu, covering, info, place, plan, request, turbo};
 use burn::module::Module;
 
 /// Counts how often a network is loaded.
@@ -33,12 +33,8 @@ impl Change for Counted {
 /// A song from codes needs five networks: text encoder, conditioner, codec, transformer, decoder.
 #[test]
 fn kept_networks_are_read_once_and_sing_the_same_song() {
-    let request = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![17; 10]]);
-        r.words.duration = None;
-    });
     let model = Altered::new(Counted(Cell::new(0)));
-    let plan = plan(&request, &model.model);
+    let plan = plan(&covering(), &model.model);
 
     let fresh = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
@@ -57,9 +53,7 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
 #[test]
 fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let coded = |seed, caption: &str| {
-        request().with(|r| {
-            r.source.audio_codes = Some(vec![vec![17; 10]]);
-            r.words.duration = None;
+        covering().with(|r| {
             r.noise.seed = Some(vec![seed]);
             r.words.caption = Some(caption.into());
         })
@@ -87,6 +81,26 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     .expect("songs");
     assert_eq!(songs, alone);
     assert_eq!(model.change.0.get(), 5);
+}
+
+/// An edit has two prompts, so two runs of the text encoder and two of the conditioner.
+#[test]
+fn an_edit_reads_each_network_once() {
+    let model = Altered::new(Counted(Cell::new(0)));
+    let of = info(&model.model);
+    let source = Array3::new([1, 50, of.channels], vec![0.5; 50 * of.channels]);
+    let source = Some(Sound::latents(source, &of).expect("latents of the model"));
+    let request = request().with(|r| {
+        r.words.duration = None;
+        r.source.task_type = Some("text2music".into());
+        r.edit.flow_edit_morph = Some(true);
+        r.edit.flow_edit_source_caption = Some("drums".into());
+    });
+    let sounds = Sounds { source, references: vec![] };
+    let (plan, _) = Plan::with_sounds(&request, &of, &sounds).expect("a valid request");
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::LastUsed);
+    assert!(prepare(&plan, &networks, &Unobserved).expect("inputs").edited.is_some());
+    assert_eq!(model.change.0.get(), 2);
 }
 
 /// Counts runs of the text encoder.
@@ -183,10 +197,6 @@ impl Change for Refused {
 
 #[test]
 fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_bug() {
-    let request = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![17; 10]]);
-        r.words.duration = None;
-    });
     for (part, stage) in [
         (Network::TextEncoder, "text encoder"),
         (Network::Conditioner, "condition"),
@@ -195,7 +205,7 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         (Network::VaeDecoder, "VAE"),
     ] {
         let model = Altered::new(Refused(part));
-        let plan = plan(&request, &model.model);
+        let plan = plan(&covering(), &model.model);
         let song = |device| {
             let target = DeviceTarget { device, memory: MemoryInfo::default() };
             let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed).at(target);

@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn other_sizes_need_the_key_and_a_wrong_one_is_refused() {
         let error = config(|_| ()).alignment_heads().expect_err("nothing is known");
-        assert!(error.to_string().contains("`lyric_alignment_layers_config` is None"), "{error}");
+        assert!(
+            error.to_string().contains("`lyric_alignment_layers_config` is missing"),
+            "{error}"
+        );
         let with = |value| {
             config(|c| {
                 (c.num_hidden_layers, c.num_attention_heads) = (4, 4);

@@ -79,31 +79,54 @@ impl<B: Backend> Conditioner<B> {
         self.forward_tapped(inputs, &mut NoTap)
     }
 
-    /// [`Self::forward`] that taps `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and
-    /// `timbre.mask`, `[B, most references of an item]`: 1 = a reference, 0 = padding.
+    /// [`Self::forward`] with the taps of its steps.
     pub fn forward_tapped(&self, inputs: ConditionInputs<B>, tap: &mut impl Tap<B>) -> Padded<B> {
-        let encoder = &self.encoder;
         let ConditionInputs { text, lyrics, timbre, timbre_item } = inputs;
-        let batch = text.mask.len();
+        let voices = self.encode_timbre(timbre);
+        let start = self.lyrics_and_timbre(lyrics, voices, &timbre_item, tap);
+        self.with_caption(start, text, tap)
+    }
 
-        // ANCHOR: condition
-        let hidden = encoder.text_projector.enter(text.hidden).cast(DType::F32);
-        let text = Padded { hidden, ..text };
-        tap.tap(format_args!("text_projector.out"), &text.hidden);
+    // ANCHOR: condition
+    /// Encodes references, `[R, T, C]`, to one vector each, `[R, H]`.
+    pub fn encode_timbre(&self, references: Tensor<B, 3>) -> Tensor<B, 2> {
+        self.encoder.timbre_encoder.first_of(references)
+    }
 
+    /// Encodes lyrics, and appends the vectors of the references.
+    ///
+    /// Taps `lyric_encoder.out`, `timbre.unpacked` and `timbre.mask`, `[B, most references of an
+    /// item]`: 1 = a reference, 0 = padding.
+    pub fn lyrics_and_timbre(
+        &self,
+        lyrics: Padded<B>,
+        voices: Tensor<B, 2>,
+        timbre_item: &[usize],
+        tap: &mut impl Tap<B>,
+    ) -> Padded<B> {
         let keys = kernel::flags(&lyrics.mask, &lyrics.hidden.device());
-        let hidden = encoder.lyric_encoder.forward(lyrics.hidden, keys);
+        let hidden = self.encoder.lyric_encoder.forward(lyrics.hidden, keys);
         let lyrics = Padded { hidden, ..lyrics };
         tap.tap(format_args!("lyric_encoder.out"), &lyrics.hidden);
 
-        let voices = encoder.timbre_encoder.first_of(timbre);
-        let timbre = by_item(voices, &timbre_item, batch);
+        let timbre = by_item(voices, timbre_item, lyrics.mask.len());
         tap.tap(format_args!("timbre.unpacked"), &timbre.hidden);
         tap.tap(format_args!("timbre.mask"), &as_floats(&timbre));
-
-        pack(pack(lyrics, timbre), text)
-        // ANCHOR_END: condition
+        pack(lyrics, timbre)
     }
+
+    /// Appends the caption, `[B, Lt, text]`. Taps `text_projector.out`.
+    pub fn with_caption(
+        &self,
+        start: Padded<B>,
+        text: Padded<B>,
+        tap: &mut impl Tap<B>,
+    ) -> Padded<B> {
+        let hidden = self.encoder.text_projector.enter(text.hidden).cast(DType::F32);
+        tap.tap(format_args!("text_projector.out"), &hidden);
+        pack(start, Padded { hidden, ..text })
+    }
+    // ANCHOR_END: condition
 }
 
 /// Collects the references of each batch item in one row; shorter rows are padded with zeros.

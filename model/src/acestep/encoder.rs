@@ -52,11 +52,34 @@ impl EncoderShape {
         x: Tensor<B, 3>,
         keys: Option<Tensor<B, 2, Bool>>,
     ) -> Tensor<B, 3> {
-        let rope = Rope::new(x.dims()[1], self.layer.head_dim, self.rope_theta, &place_of(&x));
+        let rope = self.rope(&x);
+        self.run_at(&rope, layers, x, keys)
+    }
+
+    /// Computes [`Self::run`] without padding at position 0 alone, `[B, 1, H]`.
+    fn run_to_first<B: Backend>(&self, layers: &[Layer<B>], x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let Some((last, others)) = layers.split_last() else { return x.narrow(1, 0, 1) };
+        let rope = self.rope(&x);
+        let x = self.run_at(&rope, others, x, None);
+        let mask = Mask::by_position(self.visibility[others.len()]);
+        last.forward_first(x, &Context { rope: Some(&rope), mask: &mask })
+    }
+
+    fn rope<B: Backend>(&self, x: &Tensor<B, 3>) -> Rope<B> {
+        Rope::new(x.dims()[1], self.layer.head_dim, self.rope_theta, &place_of(x))
+    }
+
+    fn run_at<B: Backend>(
+        &self,
+        rope: &Rope<B>,
+        layers: &[Layer<B>],
+        x: Tensor<B, 3>,
+        keys: Option<Tensor<B, 2, Bool>>,
+    ) -> Tensor<B, 3> {
         let mut mask = Mask { visibility: Visibility::Full, keys };
         layers.iter().zip(&self.visibility).fold(x, |x, (layer, &visibility)| {
             mask.visibility = visibility;
-            layer.forward(x, &Context { rope: Some(&rope), mask: &mask }, None)
+            layer.forward(x, &Context { rope: Some(rope), mask: &mask }, None)
         })
     }
 }
@@ -117,7 +140,8 @@ impl<B: Backend> Encoder<B> {
     /// - `keys`: `[B, L]`, true = not padding
     /// - output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
-        self.finish(self.embed_tokens.enter(x), keys).cast(DType::F32)
+        let x = self.shape.run(&self.layers, self.embed_tokens.enter(x), keys);
+        self.norm.forward(x).cast(DType::F32)
     }
 
     /// Encodes and returns the vector at position 0, which represents the whole sequence.
@@ -136,12 +160,8 @@ impl<B: Backend> Encoder<B> {
             }
             Some(_) | None => embedded,
         };
-        let first = self.finish(embedded, None).narrow(1, 0, 1);
+        let first = self.norm.forward(self.shape.run_to_first(&self.layers, embedded));
         first.reshape([batch, width]).cast(DType::F32)
-    }
-
-    fn finish(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
-        self.norm.forward(self.shape.run(&self.layers, x, keys))
     }
 }
 
@@ -150,20 +170,35 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
+    use crate::testing::{random, values};
+
+    const LAYER: LayerShape = LayerShape {
+        hidden: 4,
+        intermediate: 4,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 4,
+        epsilon: 1e-6,
+    };
+
+    /// The last layer sees a part of the positions.
+    #[test]
+    fn the_first_vector_is_the_first_of_all() {
+        let visibility = vec![Visibility::Full, Visibility::Window(2)];
+        let shape = EncoderShape { layer: LAYER, rope_theta: 1e4, visibility };
+        let encoder = Encoder::<Flex>::init(3, 2, &shape, &Default::default());
+        let x = random([2, 9, 3]);
+        let all = values(encoder.forward(x.clone(), None).narrow(1, 0, 1));
+        for (ours, expected) in values(encoder.first_of(x)).into_iter().zip(all) {
+            assert!((ours - expected).abs() < 1e-5, "{ours} is not {expected}");
+        }
+    }
 
     #[test]
     fn only_a_token_that_is_read_stands_at_position_0() {
         let device = Default::default();
-        let layer = LayerShape {
-            hidden: 4,
-            intermediate: 4,
-            heads: 1,
-            kv_heads: 1,
-            head_dim: 4,
-            epsilon: 1e-6,
-        };
         // With no layers, positions do not affect each other.
-        let shape = EncoderShape { layer, rope_theta: 1e4, visibility: Vec::new() };
+        let shape = EncoderShape { layer: LAYER, rope_theta: 1e4, visibility: Vec::new() };
         let depends = |encoder: Encoder<Flex>| {
             let first = |x: f32| encoder.first_of(Tensor::full([1, 2, 3], x, &device)).into_data();
             first(1.0) != first(-1.0)

@@ -124,6 +124,18 @@ impl<B: Backend> Attention<B> {
         Self::attend(self.queries(x, rope), k, v, mask)
     }
 
+    /// [`Self::mixed`] of a whole sequence at position 0 alone, `[B, 1, heads D]`.
+    pub(super) fn mixed_first(
+        &self,
+        x: Tensor<B, 3>,
+        rope: Option<&Rope<B>>,
+        mask: &Mask<B>,
+    ) -> Tensor<B, 3> {
+        let [k, v] = self.rounded([self.keys(x.clone(), rope), self.values(x.clone())]);
+        let first = rope.map(Rope::first);
+        Self::attend(self.queries(x.narrow(1, 0, 1), first.as_ref()), k, v, mask)
+    }
+
     /// Computes the output projection of `mixed`, `[B, L, heads D]`.
     pub(super) fn output(&self, mixed: Tensor<B, 3>) -> Tensor<B, 3> {
         self.o_proj.forward(mixed)

@@ -101,6 +101,33 @@ impl<B: Backend> Layer<B> {
     ) -> Tensor<B, 3> {
         let normed = self.input_layernorm.forward(x.clone());
         let mixed = self.self_attn.mixed(normed, rope, mask, past);
+        self.after_attention(x, mixed, name, tap)
+    }
+
+    /// Computes the layer over a whole sequence at position 0 alone: keys and values of every
+    /// position, and the rest of one.
+    ///
+    /// # Shapes
+    /// - `x`: `[B, L, H]`
+    /// - output: `[B, 1, H]`
+    pub fn forward_first(
+        &self,
+        x: Tensor<B, 3>,
+        &Context { rope, mask }: &Context<'_, B>,
+    ) -> Tensor<B, 3> {
+        let normed = self.input_layernorm.forward(x.clone());
+        let mixed = self.self_attn.mixed_first(normed, rope, mask);
+        self.after_attention(x.narrow(1, 0, 1), mixed, format_args!(""), &mut NoTap)
+    }
+
+    /// Adds to `x` the output projection of `mixed`, then the feed-forward block.
+    fn after_attention<T: Tap<B>>(
+        &self,
+        x: Tensor<B, 3>,
+        mixed: Tensor<B, 3>,
+        name: Arguments<'_>,
+        tap: &mut T,
+    ) -> Tensor<B, 3> {
         let [batch, ..] = x.dims();
         let gate = |scale: &Option<LayerScale<B>>| scale.as_ref().map(|scale| scale.gate(batch));
         let scale = gate(&self.self_attn_layer_scale);

@@ -89,6 +89,12 @@ impl<B: Backend> Rope<B> {
         Self { cos, sin }
     }
 
+    /// Returns the tables of the first position alone.
+    pub(super) fn first(&self) -> Self {
+        let [cos, sin] = [&self.cos, &self.sin].map(|table| table.clone().narrow(0, 0, 1));
+        Self { cos, sin }
+    }
+
     /// Returns cosines and sines, `[positions, head_dim / 2]` each.
     pub(crate) fn tables(&self) -> (Tensor<B, 2>, Tensor<B, 2>) {
         (self.cos.clone(), self.sin.clone())
@@ -98,17 +104,17 @@ impl<B: Backend> Rope<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
+    use crate::testing::{assert_close, random, values};
     use burn_flex::Flex;
 
     /// Three items of one position: the same for all, or one each.
     #[test]
     fn items_of_one_position_have_one_in_common_or_their_own() {
         let place = Place::f32(Default::default());
-        let x = testing::random([3, 2, 1, 8]);
+        let x = random([3, 2, 1, 8]);
         let at = |positions: &[usize], x: &Tensor<Flex, 4>| {
             let rope = Rope::at(positions.iter().copied(), 8, 100.0, &place);
-            rope.apply(x.clone()).into_data().to_vec::<f32>().expect("f32")
+            values(rope.apply(x.clone()))
         };
         let item = |index: usize| x.clone().narrow(0, index, 1);
         let same = [0, 1, 2].map(|index| at(&[5], &item(index))).concat();
@@ -123,19 +129,13 @@ mod tests {
     fn halves_turn_against_each_other() {
         let device = Default::default();
         let x = Tensor::<Flex, 4>::from_data([[[[0.0f32; 4], [1.0, 2.0, 3.0, 4.0]]]], &device);
-        let y = Rope::new(2, 4, 10_000.0, &Place::f32(device))
-            .apply(x)
-            .into_data()
-            .to_vec::<f32>()
-            .expect("f32");
+        let y = values(Rope::new(2, 4, 10_000.0, &Place::f32(device)).apply(x));
         let expected = [
             1.0f32.cos() - 3.0 * 1.0f32.sin(),
             2.0 * 0.01f32.cos() - 4.0 * 0.01f32.sin(),
             3.0 * 1.0f32.cos() + 1.0f32.sin(),
             4.0 * 0.01f32.cos() + 2.0 * 0.01f32.sin(),
         ];
-        for (got, want) in y[4..].iter().zip(expected) {
-            assert!((got - want).abs() < 1e-6, "{got} is not {want}");
-        }
+        assert_close(&y[4..], &expected, 1e-6);
     }
 }

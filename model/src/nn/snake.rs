@@ -108,6 +108,7 @@ impl<B: Backend> HalfSnake<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{assert_close, values};
     use burn_flex::Flex;
 
     /// From the formula in double precision: `x = 1, a = b = 1` gives `1 + sin^2(1) = 1.708073`;
@@ -118,8 +119,6 @@ mod tests {
         let tensor = |a: f32, b: f32| Tensor::<Flex, 3>::from_data([[[a], [b]]], &device);
         let alpha = tensor(0.0, 2.0f32.ln());
         let y = kernel::snake(tensor(1.0, 2.0), alpha, tensor(0.0, 1.0));
-        let y = y.into_data().to_vec::<f32>().expect("f32");
-        assert!((y[0] - 1.708_073).abs() < 1e-6, "{y:?}");
-        assert!((y[1] - 2.210_703).abs() < 1e-6, "{y:?}");
+        assert_close(&values(y), &[1.708_073, 2.210_703], 1e-6);
     }
 }

@@ -8,14 +8,11 @@ use acestep_engine::{
     host::to_host,
     progress::{Observe, check},
 };
-use acestep_model::{
-    Backend,
-    acestep::{ConditionInputs, Padded},
-};
+use acestep_model::{Backend, NoTap, acestep::Padded};
 use burn::tensor::Tensor;
 
 use crate::{
-    networks::{CONDITIONER, Networks, TEXT_ENCODER},
+    networks::{CONDITIONER, Networks, TEXT_ENCODER, Voices},
     source, stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, TokenBatch},
 };
@@ -43,30 +40,27 @@ pub struct Conditions<B: Backend> {
     pub null: Tensor<B, 3>,
 }
 
-/// Timbre references of a batch.
+/// Timbre references of every item of a batch. Clones are encoded once, while the network stays
+/// loaded.
 #[derive(Debug, Clone)]
 pub struct Timbre<B: Backend> {
-    /// Latents of all references, `[R, T, C]`; there is at least one.
-    pub latents: Tensor<B, 3>,
-    /// The batch index of each reference.
-    pub items: Vec<usize>,
+    /// Latents of the references, `[R, T, C]`; there is at least one.
+    latents: Tensor<B, 3>,
+    voices: Voices<B>,
 }
 
 impl<B: Backend> Timbre<B> {
-    /// Uses the first `frames` frames of the model's silence latents, `[1, T, C]`, for each of
-    /// `batch` items.
-    pub fn of_silence(stored_silence: &Tensor<B, 3>, frames: usize, batch: usize) -> Self {
-        let channels = stored_silence.dims()[2];
-        let latents = source::silence(stored_silence, frames).expand([batch, frames, channels]);
-        Self { latents, items: (0..batch).collect() }
+    /// Uses the first frames of `stored_silence`, which is [`Networks::silence_latent`], as many as
+    /// the model's references have. All such timbres of `networks` are encoded once.
+    pub fn of_silence(networks: &Networks<'_, B>, stored_silence: &Tensor<B, 3>) -> Self {
+        let frames = networks.configs().dit.timbre_fix_frame;
+        let latents = source::silence(stored_silence, frames);
+        Self { latents, voices: networks.voices_of_silence() }
     }
 
-    /// Uses `references`, `[1, T, C]` each and of equal length, for every item of a batch.
-    pub fn of(references: Vec<Tensor<B, 3>>, batch: usize) -> Self {
-        let count = references.len();
-        let items = (0..batch).flat_map(|item| vec![item; count]).collect();
-        let latents = Tensor::cat(references, 0).repeat_dim(0, batch);
-        Self { latents, items }
+    /// Uses `references`, `[1, T, C]` each and of equal length.
+    pub fn of(references: Vec<Tensor<B, 3>>) -> Self {
+        Self { latents: Tensor::cat(references, 0), voices: Voices::default() }
     }
 }
 
@@ -98,22 +92,23 @@ pub fn encode_condition<B: Backend>(
     networks.stage(stage::CONDITION, CONDITIONER, observe, |steps| {
         let conditioner = networks.conditioner()?;
         steps.advanced(0, 1);
+        let kept = timbre.voices.of(&conditioner);
+        let voices = kept.unwrap_or_else(|| conditioner.encode_timbre(timbre.latents.clone()));
+        let (batch, [count, _]) = (lyrics.mask.len(), voices.dims());
+        let items: Vec<usize> = (0..batch).flat_map(|item| vec![item; count]).collect();
+        let each = voices.clone().repeat_dim(0, batch); // [batch R, H]
+        let start = conditioner.lyrics_and_timbre(lyrics.clone(), each, &items, &mut NoTap);
         let condition = |text: &Padded<B>| {
-            conditioner.forward(ConditionInputs {
-                text: text.clone(),
-                lyrics: lyrics.clone(),
-                timbre: timbre.latents.clone(),
-                timbre_item: timbre.items.clone(),
-            })
+            let condition = conditioner.with_caption(start.clone(), text.clone(), &mut NoTap);
+            finite("the conditioner", condition)
         };
         let conditions = Conditions {
-            first: finite("the conditioner", condition(caption))?,
-            later: match plain.as_ref().map(condition) {
-                Some(later) => Some(finite("the conditioner", later)?),
-                None => None,
-            },
+            first: condition(caption)?,
+            later: plain.as_ref().map(condition).transpose()?,
             null: conditioner.null_condition(),
         };
+        // Only now it is certain that they are finite, and that the device did not fail.
+        timbre.voices.keep(&conditioner, voices);
         steps.advanced(1, 1);
         Ok(conditions)
     })
@@ -175,4 +170,50 @@ pub fn encode_text<B: Backend>(
         steps.advanced(1, 1);
         Ok(read)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_engine::{Residency, Unobserved};
+    use acestep_model::Place;
+    use burn_flex::{Flex, FlexDevice};
+
+    use super::*;
+
+    /// The second time, NaN stands in place of the latents: to encode them again is an error.
+    #[test]
+    fn a_timbre_is_encoded_once_while_the_network_stays_loaded() {
+        let model = acestep_import::open_tiny().expect("built in");
+        let new = |residency| Networks::<Flex>::new(&model, Place::f32(FlexDevice), residency);
+        let encoded = |networks: &Networks<'_, Flex>, caption: &str, timbre: &Timbre<Flex>| {
+            let (caption, lyrics) = (caption.to_owned(), "la".to_owned());
+            let prompt = Prompt { caption: caption.clone(), lyrics, plain_caption: Some(caption) };
+            encode(networks, &[prompt], timbre, &Unobserved).map(|conditions| {
+                [Some(conditions.first), conditions.later].map(|it| it.map(|it| to_host(it.hidden)))
+            })
+        };
+        let stored = new(Residency::Kept).silence_latent().expect("built in");
+        let nan = |latents: &Tensor<Flex, 3>| latents.clone().mul_scalar(f32::NAN);
+        for residency in [Residency::Kept, Residency::LastUsed, Residency::WhileUsed] {
+            let networks = new(residency);
+            let silence = |latents: &Tensor<Flex, 3>| Timbre::of_silence(&networks, latents);
+            let piece = source::silence(&stored, 9);
+            let two = Timbre::of(vec![piece.clone(), piece]);
+            let broken = Timbre { latents: nan(&two.latents), ..two.clone() };
+            for [whole, broken] in [[silence(&stored), silence(&nan(&stored))], [two, broken]] {
+                let fresh = Timbre::of(vec![whole.latents.clone()]);
+                let expected = encoded(&new(Residency::WhileUsed), "sun", &fresh);
+                encoded(&networks, "rain", &whole).expect("a condition");
+                let again = encoded(&networks, "sun", &broken);
+                match residency {
+                    Residency::Kept => {
+                        assert_eq!(again.expect("a kept timbre"), expected.expect("a condition"));
+                    }
+                    Residency::LastUsed | Residency::WhileUsed => {
+                        assert!(matches!(again, Err(Error::NotFinite { .. })), "{again:?}");
+                    }
+                }
+            }
+        }
+    }
 }

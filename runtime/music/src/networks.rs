@@ -1,6 +1,12 @@
 //! The networks of a song's model, each loaded when a stage needs it.
 
-use std::{fmt, ops::Deref, rc::Rc};
+use std::{
+    cell::RefCell,
+    fmt,
+    ops::Deref,
+    ptr,
+    rc::{Rc, Weak},
+};
 
 use acestep_engine::{
     DeviceTarget, Error, Residency, SharedRef, Stage,
@@ -8,11 +14,14 @@ use acestep_engine::{
 };
 pub use acestep_model::acestep::Network;
 use acestep_model::{
-    Backend, Checkpoint, Configs, Place,
+    Backend, Checkpoint, CheckpointError, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
-use burn::tensor::{DType, Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Tensor},
+};
 
 use crate::stage;
 
@@ -51,6 +60,39 @@ const fn stage_of(network: Network) -> Stage {
     }
 }
 
+/// The encoded references of a timbre, `[R, H]`. Clones share them. Only the loaded network that
+/// encoded them gets them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Voices<B: Backend>(Rc<RefCell<Option<Encoded<B>>>>);
+
+#[derive(Debug)]
+struct Encoded<B: Backend> {
+    network: Weak<Conditioner<B>>,
+    vectors: Tensor<B, 2>,
+}
+
+impl<B: Backend> Voices<B> {
+    /// Returns the vectors, if `network` encoded them.
+    pub(crate) fn of(&self, network: &Rc<Conditioner<B>>) -> Option<Tensor<B, 2>> {
+        let encoded = self.0.borrow();
+        let own = encoded.as_ref().filter(|own| ptr::eq(own.network.as_ptr(), Rc::as_ptr(network)));
+        own.map(|own| own.vectors.clone())
+    }
+
+    /// Keeps the vectors of `network`.
+    pub(crate) fn keep(&self, network: &Rc<Conditioner<B>>, vectors: Tensor<B, 2>) {
+        *self.0.borrow_mut() = Some(Encoded { network: Rc::downgrade(network), vectors });
+    }
+
+    /// Drops the vectors of a network that is no longer in memory.
+    fn drop_old(&self) {
+        let mut encoded = self.0.borrow_mut();
+        if encoded.as_ref().is_some_and(|own| own.network.strong_count() == 0) {
+            *encoded = None;
+        }
+    }
+}
+
 /// The networks of a checkpoint on a device.
 ///
 /// A handle that a method returns lives as long as its statement. Then the network is dropped, so
@@ -59,6 +101,7 @@ const fn stage_of(network: Network) -> Stage {
 pub struct Networks<'a, B: Backend> {
     checkpoint: SharedRef<'a, dyn Checkpoint<B> + 'a>,
     cache: NetworkCache<'a, B>,
+    silence: Voices<B>,
 }
 
 impl<B: Backend> fmt::Debug for Networks<'_, B> {
@@ -90,7 +133,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     ) -> Self {
         let files = checkpoint.clone();
         let cache = NetworkCache::new(place, residency, move || files.unchanged());
-        Self { checkpoint, cache }
+        Self { checkpoint, cache, silence: Voices::default() }
     }
 
     /// Sets the float type of one network.
@@ -140,6 +183,22 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn silence_latent(&self) -> Result<Tensor<B, 3>, Error> {
         self.checkpoint.silence_latent(self.cache.device()).map_err(Error::checkpoint)
+    }
+
+    /// Returns the encoded [silence](Self::silence_latent) of a timbre.
+    pub(crate) fn voices_of_silence(&self) -> Voices<B> {
+        self.silence.clone()
+    }
+
+    /// [`NetworkCache::load`], which may drop another network.
+    fn load<T: Module<B> + 'static>(
+        &self,
+        network: NetworkSpec,
+        read: impl FnOnce(&Place<B>) -> Result<T, CheckpointError>,
+    ) -> Result<Rc<T>, Error> {
+        let loaded = self.cache.load(network, read);
+        self.silence.drop_old();
+        loaded
     }
 
     /// Returns the text encoder.

@@ -89,6 +89,8 @@ fn a_layer_of_any_options_is_its_formula() {
         let mask = Mask::by_position(visibility);
         let context = Context { rope: rope.as_ref(), mask: &mask };
         let about = format!("{round}: {spec:?} {visibility:?} {theta:?}");
+        let first = layer.forward_first(x.clone(), &context);
+        assert_close(&rows(first), &expected[..1].to_vec(), &about);
         assert_close(&rows(layer.forward(x, &context, None)), &expected, &about);
     }
 }

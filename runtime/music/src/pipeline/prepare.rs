@@ -81,15 +81,15 @@ pub fn prepare_all<B: Backend>(
     let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], networks, observe[i]));
     let texts = stages
         .each(same_words, |i| condition::encode_text(networks, &[prompt(plans[i])], observe[i]));
-    let conditions = stages.each(
-        |a, b| same_words(a, b) && same_timbre(a, b),
-        |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
-    );
     // An edit also needs the condition of the song before it.
     let plain_texts = stages.each(same_edit, |i| match plans[i].edit.as_ref().map(source_prompt) {
         Some(prompt) => condition::encode_text(networks, &[prompt], observe[i]).map(Some),
         None => Ok(None),
     });
+    let conditions = stages.each(
+        |a, b| same_words(a, b) && same_timbre(a, b),
+        |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
+    );
     let source_conditions = stages.each(
         |a, b| same_edit(a, b) && same_timbre(a, b),
         |i| match &plain_texts[i] {
@@ -140,13 +140,12 @@ fn timbre<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Timbre<B>, Error> {
-    let frames = networks.configs().dit.timbre_fix_frame;
     if plan.source.references.is_empty() {
-        return Ok(Timbre::of_silence(silence, frames, 1));
+        return Ok(Timbre::of_silence(networks, silence));
     }
     let latents = |sound: &Sound| source::latents(sound, networks, observe);
     let references = plan.source.references.iter().map(latents).collect::<Result<_, _>>()?;
-    Ok(Timbre::of(references, 1))
+    Ok(Timbre::of(references))
 }
 
 /// Returns the source part of the context, `[1 or B, T, C]`.

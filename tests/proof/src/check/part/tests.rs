@@ -69,7 +69,7 @@ fn an_item_that_hangs_is_ended_and_the_rest_go_on() {
     let part = run(
         "kernels",
         &items(3),
-        Some(Duration::from_secs(3)),
+        Some(Duration::from_secs(2)),
         &Quiet,
         |next| Ok(shell(if next == 0 { &hangs } else { &lives })),
         |_| (),
@@ -77,7 +77,7 @@ fn an_item_that_hangs_is_ended_and_the_rest_go_on() {
     .expect("commands");
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert_eq!((part.failed, part.skipped), (1, 2));
-    assert_eq!(part.problems, ["item 1: it was not done after 3 s and was ended"]);
+    assert_eq!(part.problems, ["item 1: it was not done after 2 s and was ended"]);
 }
 
 /// A host that was told to stop.
@@ -124,8 +124,8 @@ fn after_ctrl_c_a_child_that_hangs_is_ended() {
 fn each_stored_result_has_the_time_of_an_item() {
     let row = r#"{"verified":{"set":"a","component":"DiT","passed":1,"failed":0,"skipped":0,"worst_share":0.5}}"#;
     let begin = r#"echo '{"begin":{"index":0,"name":"x"}}'; "#;
-    let slow = format!("{begin}for i in 1 2 3; do sleep 1.5; echo '{row}'; done");
-    let limit = Some(Duration::from_secs(4));
+    let slow = format!("{begin}for i in 1 2 3; do sleep 0.8; echo '{row}'; done");
+    let limit = Some(Duration::from_secs(2));
     let part = run("verify", &items(1), limit, &Quiet, |_| Ok(shell(&slow)), |_| ());
     let part = part.expect("a part");
     assert_eq!((part.passed, part.failed), (3, 0));

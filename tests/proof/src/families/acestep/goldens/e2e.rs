@@ -69,12 +69,9 @@ fn song<B: Backend>(
     let timbre = match reference_wave(note, networks)? {
         Some(wave) => {
             let latents = networks.vae_encoder()?.forward(wave).mean.swap_dims(1, 2);
-            Timbre::of(vec![latents], batch)
+            Timbre::of(vec![latents])
         }
-        None => {
-            let frames = networks.configs().dit.timbre_fix_frame;
-            Timbre::of_silence(&stored_silence, frames, batch)
-        }
+        None => Timbre::of_silence(networks, &stored_silence),
     };
     let heard = condition::encode(networks, &prompts, &timbre, &Unobserved)?;
     tokens(sheet, networks, case, &prompts)?;

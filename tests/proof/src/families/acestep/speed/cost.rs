@@ -62,10 +62,17 @@ pub(crate) fn condition(config: &acestep::Config, text: usize, lyrics: usize) ->
         shape.visibility[..layers].iter().map(|&v| layer(1, length, &shape.layer, v)).sum()
     };
     let (hidden, width) = (shape.hidden(), config.text_hidden_dim);
+    let (frames, last) = (config.timbre_fix_frame, config.num_timbre_encoder_hidden_layers - 1);
+    // Only the first position of the last layer is read: it has all keys and one query.
+    let first = linear(frames as f64, hidden, 2 * shape.layer.kv_heads * shape.layer.head_dim)
+        + projections(1.0, &shape.layer, false)
+        + attention(1.0, shape.visibility[last].seen(0, frames).len() as f64, &shape.layer)
+        + mlp(1.0, &shape.layer);
     linear(text as f64, width, hidden)
         + linear(lyrics as f64, width, hidden)
         + stack(config.num_lyric_encoder_hidden_layers, lyrics)
-        + stack(config.num_timbre_encoder_hidden_layers, config.timbre_fix_frame)
+        + stack(last, frames)
+        + first
 }
 
 /// Returns the cost of the detokenizer over `codes` codes.
