@@ -94,11 +94,21 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::config::tests::assert_refused;
+
+    /// Returns a configuration with these ratios, and with `channels` in every stage of the decoder.
+    pub(crate) fn config(ratios: &[usize], channels: usize) -> Config {
+        let keys = json!({
+            "audio_channels": 2, "encoder_hidden_size": 8, "decoder_channels": channels,
+            "decoder_input_channels": 4, "channel_multiples": vec![1; ratios.len()],
+            "downsampling_ratios": ratios, "sampling_rate": 48000
+        });
+        Config::from_json(&keys.to_string()).expect("a configuration")
+    }
 
     #[test]
     fn a_size_that_is_absurd_is_refused_by_its_key() {

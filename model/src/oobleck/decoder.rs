@@ -26,6 +26,23 @@ impl Config {
     pub fn decoder_reach(&self) -> usize {
         reach(self.downsampling_ratios.iter().copied()) + 3
     }
+
+    /// Returns the channels and samples of the largest tensors of [`Decoder::forward_in_slices`] for one item
+    /// of `latents` latent frames: the one that is cut into slices, and a slice after the last block.
+    pub fn sliced(&self, latents: usize, frames: usize) -> [[usize; 2]; 2] {
+        let sliced = SLICED.min(self.downsampling_ratios.len());
+        let (last, first) = self.downsampling_ratios.split_at(sliced);
+        let [rate, hop]: [usize; 2] = [first, last].map(|ratios| ratios.iter().product());
+        let samples = latents * rate;
+        let slice = slice_length(samples, frames * rate) + 2 * reach(last.iter().copied());
+        let channels = self.decoder_channels * self.channel_multiples[sliced - 1];
+        [[channels, samples], [self.decoder_channels, slice.min(samples) * hop]]
+    }
+}
+
+/// Returns the length of slices of equal size, each of at most `most` samples.
+fn slice_length(samples: usize, most: usize) -> usize {
+    samples.div_ceil(samples.div_ceil(most).max(1))
 }
 
 /// Returns one side of the receptive field of the last blocks and the layers after them, in samples of
@@ -138,8 +155,7 @@ impl<B: Backend> Decoder<B> {
         let reach = reach(last.iter().rev().map(ratio));
         let x = self.begin(latents, whole, &mut NoTap);
         let samples = x.dims()[2];
-        // Slices of equal size.
-        let length = samples.div_ceil(samples.div_ceil(frames * rate));
+        let length = slice_length(samples, frames * rate);
         let slice = |start: usize| {
             let end = (start + length).min(samples);
             let window = start.saturating_sub(reach)..(end + reach).min(samples);
@@ -210,19 +226,9 @@ mod tests {
     use std::ops::Range;
 
     use burn_flex::Flex;
-    use serde_json::json;
 
-    use super::*;
+    use super::{super::config::tests::config, *};
     use crate::{cast, testing::random};
-
-    fn config(ratios: &[usize], channels: usize) -> Config {
-        let keys = json!({
-            "audio_channels": 2, "encoder_hidden_size": 8, "decoder_channels": channels,
-            "decoder_input_channels": 4, "channel_multiples": vec![1; ratios.len()],
-            "downsampling_ratios": ratios, "sampling_rate": 48000
-        });
-        Config::from_json(&keys.to_string()).expect("a configuration")
-    }
 
     /// Released models, by hand: 3 after the last stage, then (3 + 39) / 2 + 1 = 22,
     /// (22 + 40) / 4 + 1 = 16, (16 + 40) / 4 + 1 = 15, (15 + 41) / 6 + 1 = 10, (10 + 43) / 10 + 1 = 6,
@@ -231,6 +237,16 @@ mod tests {
     fn a_sample_depends_on_nine_frames_on_each_side() {
         assert_eq!(config(&[2, 4, 4, 6, 10], 1).decoder_reach(), 9);
         assert_eq!(config(&[4, 6, 10], 1).decoder_reach(), 9);
+    }
+
+    /// 50 frames are one slice without neighbours; each of its samples becomes eight.
+    #[test]
+    fn the_largest_tensors_are_the_one_that_is_cut_and_a_slice() {
+        let mut released = config(&[2, 4, 4, 6, 10], 128);
+        released.channel_multiples = vec![1, 2, 4, 8, 16];
+        assert_eq!(released.sliced(50, 128), [[256, 12_000], [128, 96_000]]);
+        assert_eq!(released.sliced(0, 128), [[256, 0], [128, 0]]);
+        assert_eq!(config(&[2, 4], 10).sliced(100, 128), [[10, 100], [10, 800]]);
     }
 
     #[test]

@@ -148,21 +148,13 @@ impl<B: Backend> EncoderBlock<B> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::*;
+    use super::super::config::tests::config;
 
     /// Released models, by hand: 1 of the last filter, then 10 + 5 + 39 = 54, 324 + 3 + 39 = 366,
     /// 1464 + 2 + 39 = 1505, 6020 + 2 + 39 = 6061, 12122 + 1 + 39 = 12162, and 3 of the first filter:
     /// 6.3 frames of 1920.
     #[test]
     fn a_frame_depends_on_seven_frames_of_sound_on_each_side() {
-        let keys = json!({
-            "audio_channels": 2, "encoder_hidden_size": 8, "decoder_channels": 4,
-            "decoder_input_channels": 4, "channel_multiples": [1, 1, 1, 1, 1],
-            "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48000
-        });
-        let config = Config::from_json(&keys.to_string()).expect("a configuration");
-        assert_eq!(config.encoder_reach(), 7);
+        assert_eq!(config(&[2, 4, 4, 6, 10], 4).encoder_reach(), 7);
     }
 }

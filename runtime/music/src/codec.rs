@@ -112,9 +112,11 @@ pub(crate) fn sounds_of<B: Backend>(
         let decoder = networks.vae_decoder()?;
         let widths = Widths::at(&networks.place(VAE_DECODER));
         let parameters = decoder.num_params() as u64;
-        let need = |tiling| crate::memory::vae(config, parameters, batch, frames, tiling, widths);
-        let of_memory =
-            || memory::tiling(Tiling::default(), frames, &networks.target().memory, 0, need);
+        let target = networks.target();
+        let need = |tiling| {
+            crate::memory::vae(config, parameters, batch, frames, tiling, target.device, widths)
+        };
+        let of_memory = || memory::tiling(Tiling::default(), frames, &target.memory, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {
             let sound = vae::decode(&decoder, latents.clone(), config, tiling, steps.observe)?;

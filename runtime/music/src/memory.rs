@@ -4,6 +4,7 @@
 //! stage's widest point, with attention that stores no score matrix.
 
 use acestep_engine::{
+    Device,
     device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product},
     tiling::Tiling,
 };
@@ -12,7 +13,7 @@ use acestep_model::{
     oobleck, qwen3,
 };
 
-use crate::stage;
+use crate::{stage, vae::slice};
 
 /// Tokens of an answer that are scored at once; each has one score per token of the vocabulary.
 pub(crate) const SCORED_AT_ONCE: usize = 32;
@@ -55,8 +56,8 @@ pub(crate) fn conditioner(
 }
 
 /// Computes the needs of the diffusion transformer for `frames` latent frames and `rows` rows
-/// (songs, doubled by guidance). Keys and values of the condition's `tokens` are cached for
-/// every layer.
+/// (songs, doubled by guidance). Keys and values of `tokens` tokens, those of all conditions, are
+/// cached for every layer.
 pub(crate) fn diffusion(
     config: &acestep::Config,
     parameters: u64,
@@ -68,7 +69,7 @@ pub(crate) fn diffusion(
     let sizes = sizes_of(config, None, None);
     let patches = rows * frames.div_ceil(config.patch_size.max(1));
     let keys = config.num_key_value_heads * config.head_dim;
-    let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * widths.number;
+    let cache = 2 * product(&[config.num_hidden_layers, keys, tokens]) * widths.number;
     MemoryNeed {
         stage: stage::DIFFUSION,
         lifetime: Lifetime::Run,
@@ -144,12 +145,13 @@ pub(crate) fn judge(
     MemoryNeed { stage: stage::SCORE, work: reader.work + 2 * scores, ..reader }
 }
 
-/// Computes the needs of the VAE encoder for `frames` frames in tiles.
+/// Computes the needs of the VAE encoder for `frames` frames in tiles on `device`.
 pub(crate) fn vae_encoder(
     config: &oobleck::Config,
     parameters: u64,
     frames: usize,
     tiling: Tiling,
+    device: Device,
     widths: Widths,
 ) -> MemoryNeed {
     // The first stage is the widest: every sample with the encoder's first width.
@@ -160,32 +162,54 @@ pub(crate) fn vae_encoder(
         stage: stage::VAE_ENCODER,
         lifetime: Lifetime::Run,
         weights: widths.weights_of_others(parameters),
-        // Mirrors the decoder; the sound is stored in one piece.
-        work: 4 * widest + sound,
+        work: match device.is_gpu() {
+            // As the decoder; the sound is there in one piece.
+            true => 4 * widest + sound,
+            // A residual unit has an input and a sum; the sound was read into a first piece. 60 s: 664 frames
+            // are 653 MB, a sound 23 MB; together 1.35 GB, and 1.38 were measured.
+            false => 2 * widest + 2 * sound,
+        },
         cache: 0,
         largest: (2 * widest).max(sound),
     }
 }
 
-/// Computes the needs of the VAE decoder for `batch` songs of `frames` in tiles.
+/// Computes the needs of the VAE decoder for `batch` songs of `frames` in tiles on `device`.
 pub(crate) fn vae(
     config: &oobleck::Config,
     parameters: u64,
     batch: usize,
     frames: usize,
     tiling: Tiling,
+    device: Device,
     widths: Widths,
 ) -> MemoryNeed {
-    // The last stage is the widest: every sample with the decoder's last width.
-    let samples = tiling.window_limit(frames, config.decoder_reach()) * config.hop();
-    let widest = product(&[config.decoder_channels, samples, batch]) * widths.number;
+    let window = tiling.window_limit(frames, config.decoder_reach());
+    let bytes =
+        |[channels, samples]: [usize; 2]| product(&[channels, samples, batch]) * widths.number;
+    let (activations, widest) = match slice(device) {
+        // The last stage is the widest: every sample with the decoder's last width. Its input, its sum, and
+        // two temporaries.
+        None => {
+            let widest = bytes([config.decoder_channels, window * config.hop()]);
+            (4 * widest, widest)
+        }
+        // The tensor that is cut into slices stays. A slice holds the input and the sum of a residual unit, and
+        // at most as much of earlier blocks. The released VAE: 10 s are 61 MB and three times 123 MB, tiles of
+        // 402 frames 99 MB and three times 99 MB. With the sounds 438 MB for 10 s, 442 for 60 s and 580 for
+        // 240 s; 484, 443 and 590 MB were measured. Whole blocks need more in tiles above 768 frames.
+        Some(frames) => {
+            let [whole, slice] = config.sliced(window, frames).map(bytes);
+            ((whole + 3 * slice).max(3 * whole), slice)
+        }
+    };
     let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
     MemoryNeed {
         stage: stage::VAE,
         lifetime: Lifetime::Run,
         weights: widths.weights_of_others(parameters),
-        // Input, sum, and two temporaries; then the sound in tiles and in one piece.
-        work: 4 * widest + 2 * sound,
+        // The sound in tiles and in one piece.
+        work: activations + 2 * sound,
         cache: 0,
         // A transposed convolution's products before their sum.
         largest: (2 * widest).max(sound),

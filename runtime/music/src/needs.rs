@@ -1,8 +1,8 @@
 //! Memory needs of a whole run: the networks that a plan uses, with the sizes of their checkpoint.
 
 use acestep_engine::{
-    Error, Residency,
-    device::memory::{self as device, MemoryInfo, MemoryNeed, Widths},
+    DeviceTarget, Error, Residency,
+    device::memory::{self as device, MemoryNeed, Widths},
     tiling::Tiling,
 };
 use acestep_model::{Configs, acestep::Network, qwen3};
@@ -11,12 +11,13 @@ use crate::{
     Plan,
     align::{Extras, attention_maps},
     lm::settings::LmSettings,
+    lyrics::is_sung,
     memory::{
         self, alignment, conditioner, diffusion, language_model, text_encoder, vae, vae_encoder,
     },
     stage,
-    text::{CAPTION_TOKENS, LYRIC_TOKENS},
     tokenize::CODES_AT_ONCE,
+    vae::decoded_frames,
 };
 
 /// Sizes of a model's networks, and the device that they are for.
@@ -24,7 +25,7 @@ pub struct ModelSizes<'a> {
     configs: &'a Configs,
     parameters: Box<dyn Fn(Network) -> Result<u64, Error> + 'a>,
     widths: Widths,
-    room: MemoryInfo,
+    target: DeviceTarget,
 }
 
 impl std::fmt::Debug for ModelSizes<'_> {
@@ -34,15 +35,14 @@ impl std::fmt::Debug for ModelSizes<'_> {
 }
 
 impl<'a> ModelSizes<'a> {
-    /// Returns the sizes of a model. `parameters` counts those of a network, and `room` is the memory
-    /// of the device.
+    /// Returns the sizes of a model on `target`. `parameters` counts those of a network.
     pub fn new(
         configs: &'a Configs,
         parameters: impl Fn(Network) -> Result<u64, Error> + 'a,
         widths: Widths,
-        room: MemoryInfo,
+        target: DeviceTarget,
     ) -> Self {
-        Self { configs, parameters: Box::new(parameters), widths, room }
+        Self { configs, parameters: Box::new(parameters), widths, target }
     }
 
     /// Returns the need of the VAE encoder for `frames` latent frames of sound.
@@ -50,10 +50,11 @@ impl<'a> ModelSizes<'a> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn encoder(&self, frames: usize) -> Result<MemoryNeed, Error> {
+        let Self { configs, widths, target, .. } = self;
         let size = (self.parameters)(Network::VaeEncoder)?;
-        let need = |tiling| vae_encoder(&self.configs.vae, size, frames, tiling, self.widths);
+        let need = |tiling| vae_encoder(&configs.vae, size, frames, tiling, target.device, *widths);
         // Use the same tiling as the run.
-        Ok(need(device::tiling(Tiling::ENCODE, frames, &self.room, 0, need)))
+        Ok(need(device::tiling(Tiling::ENCODE, frames, &target.memory, 0, need)))
     }
 
     /// Returns the need of the VAE decoder for one song of `frames` latent frames.
@@ -62,7 +63,7 @@ impl<'a> ModelSizes<'a> {
     /// [`Error::Checkpoint`].
     pub fn decoder(&self, frames: usize) -> Result<MemoryNeed, Error> {
         let need = self.decoder_of(1, frames)?;
-        Ok(need(device::tiling(Tiling::default(), frames, &self.room, 0, &need)))
+        Ok(need(device::tiling(Tiling::default(), frames, &self.target.memory, 0, &need)))
     }
 
     fn decoder_of(
@@ -71,7 +72,8 @@ impl<'a> ModelSizes<'a> {
         frames: usize,
     ) -> Result<impl Fn(Tiling) -> MemoryNeed, Error> {
         let size = (self.parameters)(Network::VaeDecoder)?;
-        Ok(move |tiling| vae(&self.configs.vae, size, songs, frames, tiling, self.widths))
+        let Self { configs, widths, target, .. } = self;
+        Ok(move |tiling| vae(&configs.vae, size, songs, frames, tiling, target.device, *widths))
     }
 
     /// Returns the need of the network between latents and codes for `frames` latent frames.
@@ -95,7 +97,8 @@ impl<'a> ModelSizes<'a> {
     }
 
     /// Returns the needs of the stages of `plan`, in their order; `extras` are results in addition to
-    /// the sound. `has_condition` is true if the condition is given and not computed.
+    /// the sound. `has_condition` is true if the condition is given and not computed. `caption` and `lyrics` are
+    /// the tokens of its longest prompts; a given condition has both together.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -104,10 +107,11 @@ impl<'a> ModelSizes<'a> {
         plan: &Plan,
         extras: Extras,
         has_condition: bool,
+        [caption, lyrics]: [usize; 2],
     ) -> Result<Vec<MemoryNeed>, Error> {
-        let Self { configs, parameters, widths, .. } = self;
-        // Use the maximum token counts: exact counts would require the tokenizer.
-        let tokens = CAPTION_TOKENS + LYRIC_TOKENS + 1;
+        let Self { configs, parameters, widths, target } = self;
+        let references = plan.source.references.len().max(1);
+        let tokens = caption + lyrics + references;
         let (frames, songs) = (plan.length.padded_frames, plan.batch_size());
         let rows = if plan.sampling.guidance.is_some() { 2 * songs } else { songs };
 
@@ -117,11 +121,11 @@ impl<'a> ModelSizes<'a> {
         }
         if plan.uses(Network::TextEncoder, has_condition) {
             let size = parameters(Network::TextEncoder)?;
-            needs.push(text_encoder(&configs.text_encoder, size, CAPTION_TOKENS, *widths));
+            needs.push(text_encoder(&configs.text_encoder, size, caption, *widths));
         }
         if plan.uses(Network::Conditioner, has_condition) {
             // With a given condition, guidance still encodes the unconditional input.
-            let timbres = plan.source.references.len().max(1) * configs.dit.timbre_fix_frame;
+            let timbres = references * configs.dit.timbre_fix_frame;
             let read = if has_condition { 0 } else { tokens.max(timbres) };
             let size = parameters(Network::Conditioner)?;
             needs.push(conditioner(&configs.dit, size, read, *widths));
@@ -132,15 +136,14 @@ impl<'a> ModelSizes<'a> {
             needs.push(self.codec(self.at_once(frames))?);
         }
         let size = parameters(Network::Dit)?;
-        needs.push(diffusion(&configs.dit, size, rows, frames, tokens, *widths));
-        if extras.anything() && attention_maps::has_words(&plan.words.lyrics) {
+        let heard = songs * conditions(plan) * tokens;
+        needs.push(diffusion(&configs.dit, size, rows, frames, heard, *widths));
+        if extras.anything() && is_sung(&plan.words.lyrics) {
             let heads = attention_maps::heads(&configs.dit).unwrap_or_default();
-            // A token has at least one byte.
-            let words = plan.words.caption_prompt.len() + plan.words.lyric_prompt.len() + 1;
-            let tokens = tokens.min(words);
             needs.push(alignment(&configs.dit, size, &heads, frames, tokens, *widths));
         }
-        needs.push(self.decoder_of(songs, frames)?(plan.tiling));
+        let decoded = decoded_frames(plan.length.frames, frames, &configs.vae, target.device);
+        needs.push(self.decoder_of(songs, decoded)?(plan.tiling));
         Ok(needs)
     }
 
@@ -164,8 +167,19 @@ impl<'a> ModelSizes<'a> {
         }
         let frames = plan.length.padded_frames;
         let need = self.decoder_of(plan.batch_size(), frames)?;
-        Ok(device::tiling(Tiling::default(), frames, &self.room, others, need))
+        Ok(device::tiling(Tiling::default(), frames, &self.target.memory, others, need))
     }
+}
+
+/// Returns the number of conditions of a song whose keys and values are kept until its last step: two where
+/// guidance applies, one where it does not, and as many for the song before an edit.
+fn conditions(plan: &Plan) -> usize {
+    let of = |applies: bool| {
+        let guided = |t| plan.sampling.guidance.is_some_and(|guidance| guidance.applies(t));
+        plan.steps_to_take().steps.iter().any(|step| guided(step.t) == applies)
+    };
+    let sides = if plan.edit.is_some() { 2 } else { 1 };
+    sides * (2 * usize::from(of(true)) + usize::from(of(false)))
 }
 
 /// Returns an upper limit for the tokens of a prompt with `words` bytes of text.
@@ -208,6 +222,7 @@ pub fn judge(config: &qwen3::Config, parameters: u64, plan: &Plan, widths: Width
 
 #[cfg(test)]
 mod tests {
+    use acestep_engine::{Device, MemoryInfo};
     use acestep_import::{AceStep, Layout, TINY};
     use burn::tensor::DType;
 
@@ -222,7 +237,8 @@ mod tests {
 
     fn sizes(folder: &AceStep) -> ModelSizes<'_> {
         let count = |network| Ok(folder.size(network).map_err(Error::checkpoint)?.parameters);
-        ModelSizes::new(folder.configs(), count, HALF, MemoryInfo::default())
+        let target = DeviceTarget { device: Device::Cpu, memory: MemoryInfo::default() };
+        ModelSizes::new(folder.configs(), count, HALF, target)
     }
 
     #[test]
@@ -255,6 +271,26 @@ mod tests {
         assert!(error.to_string().starts_with("the VAE encoder stage needs about"), "{error}");
     }
 
+    /// Four layers with two heads of 16 numbers: 512 bytes for a token. The last step is at time 0.3.
+    #[test]
+    fn keys_and_values_are_those_of_the_tokens_of_every_condition() {
+        let folder = tiny();
+        let info = ModelInfo::new(TINY, folder.is_turbo(), folder.configs());
+        let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
+        let (mut plan, _) = Plan::resolve(&request, &info).expect("a plan");
+        for (interval, bytes) in
+            [(None, 51_200), (Some((0.0, 1.0)), 2 * 51_200), (Some((0.5, 1.0)), 3 * 51_200)]
+        {
+            let mode = GuidanceMode::Apg;
+            plan.sampling.guidance =
+                interval.map(|interval| Guidance { scale: 3.0, mode, interval });
+            let needs = sizes(&folder).song(&plan, Extras::default(), false, [60, 39]);
+            let needs = needs.expect("built in");
+            let diffusion = needs.iter().find(|need| need.stage == stage::DIFFUSION);
+            assert_eq!(diffusion.map(|need| need.cache), Some(bytes));
+        }
+    }
+
     /// Guidance needs the conditioner's weights for the unconditional input.
     #[test]
     fn a_given_condition_needs_the_conditioner_only_with_guidance() {
@@ -263,8 +299,8 @@ mod tests {
         let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
         let (mut plan, _) = Plan::resolve(&request, &info).expect("a plan");
         let stages = |plan: &Plan| -> Vec<_> {
-            let needs = sizes(&folder).song(plan, Extras::default(), true).expect("built in");
-            needs.into_iter().map(|need| need.stage).collect()
+            let needs = sizes(&folder).song(plan, Extras::default(), true, [99, 0]);
+            needs.expect("built in").into_iter().map(|need| need.stage).collect()
         };
         assert_eq!(stages(&plan), [stage::DIFFUSION, stage::VAE]);
         // The built-in model has no guidance.

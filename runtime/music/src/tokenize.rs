@@ -93,7 +93,10 @@ pub fn latents_with<B: Backend>(
         let (frames, target) = (samples / hop, networks.target());
         let widths = Widths::at(&networks.place(VAE_ENCODER));
         let parameters = encoder.num_params() as u64;
-        let need = |tiling| crate::memory::vae_encoder(config, parameters, frames, tiling, widths);
+        let need = |tiling| {
+            let device = target.device;
+            crate::memory::vae_encoder(config, parameters, frames, tiling, device, widths)
+        };
         let of_memory = || memory::tiling(Tiling::ENCODE, frames, &target.memory, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {

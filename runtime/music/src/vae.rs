@@ -25,6 +25,24 @@ use crate::stage;
 /// took 7 to 9 % more time than whole tiles, because cores wait for each other more often; these took 2 to 3 %.
 const SLICE: usize = 128;
 
+/// Returns the most frames of a slice of the decoder's last blocks on `device`; `None` if whole tiles are
+/// computed.
+pub(crate) fn slice(device: Device) -> Option<usize> {
+    (!device.is_gpu()).then_some(SLICE)
+}
+
+/// Returns the frames that are decoded on `device`, of a song of `frames` in latents of `padded` frames. A CPU
+/// leaves out the padding that no sample depends on: the samples are the same for any padding. A GPU keeps all
+/// of it: its kernels are chosen and tuned by length, and round differently.
+pub(crate) fn decoded_frames(
+    frames: usize,
+    padded: usize,
+    config: &Config,
+    device: Device,
+) -> usize {
+    if device.is_gpu() { padded } else { padded.min(frames + config.decoder_reach()) }
+}
+
 /// Decodes latents in tiles. An observer that listens gets each tile of the first sound as soon as it is
 /// decoded.
 ///
@@ -44,15 +62,17 @@ pub fn decode<B: Backend>(
     let (latents, hop, reach) = (latents.swap_dims(1, 2), config.hop(), config.decoder_reach());
     let tiles = tiling.fitted()?.tiles(latents.dims()[2]);
     let total = tiles.len();
-    let is_gpu = Device::of_backend::<B>(&latents.device()).is_gpu();
+    let slice = slice(Device::of_backend::<B>(&latents.device()));
     observe.event(Event::Advanced { stage: stage::VAE, done: 0, total });
     let mut sounds = Vec::with_capacity(total);
     for (index, tile) in tiles.into_iter().enumerate() {
         check(observe)?;
         let Tile { core, window } = tile.within(reach);
         let seen = latents.clone().narrow(2, window.start, window.len());
-        let sound =
-            if is_gpu { decoder.forward(seen) } else { decoder.forward_in_slices(seen, SLICE) };
+        let sound = match slice {
+            Some(frames) => decoder.forward_in_slices(seen, frames),
+            None => decoder.forward(seen),
+        };
         let sound = sound.narrow(2, (core.start - window.start) * hop, core.len() * hop);
         if observe.listens() {
             let values = to_host(sound.clone().narrow(0, 0, 1));

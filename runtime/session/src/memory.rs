@@ -1,11 +1,14 @@
 //! Checks before loading whether a run fits into memory.
 
 use acestep_engine::{
-    Device, Engine, Error,
-    device::memory::{self, MemoryNeed},
+    Device, DeviceTarget, Engine, Error,
+    device::{
+        dtype::of_others,
+        memory::{self, MemoryNeed, bytes_of},
+    },
     machine,
 };
-use acestep_import::{AceStep, LanguageModelDir};
+use acestep_import::{AceStep, LanguageModelDir, PartSize};
 use acestep_music::{
     LmSettings,
     needs::{self, ModelSizes},
@@ -17,12 +20,9 @@ use crate::SessionError;
 pub fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
     let parameters =
         |network| folder.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
-    ModelSizes::new(
-        folder.configs(),
-        parameters,
-        engine.widths(),
-        machine::memory_of(engine.device),
-    )
+    let device = engine.device;
+    let target = DeviceTarget { device, memory: machine::memory_of(device) };
+    ModelSizes::new(folder.configs(), parameters, engine.widths(), target)
 }
 
 /// Returns the needs of the language model's text stage, and of its code stage if `writes_codes`.
@@ -41,6 +41,12 @@ pub fn language(
     let size = folder.size().map_err(Error::checkpoint)?.parameters;
     let (config, widths) = (folder.config(), engine.widths());
     Ok(needs::composition(config, size, settings, prompt, seconds, writes_codes, widths))
+}
+
+/// Returns the parameters of a network, and true if its tables are read in their file.
+pub(crate) fn with_tables(size: PartSize, engine: Engine) -> (u64, bool) {
+    let bytes = bytes_of(of_others(engine.dtype)) * size.parameters;
+    (size.parameters, engine.device == Device::Cpu && size.file_bytes == bytes)
 }
 
 /// [`check`] for networks of speech, which all stay in memory.

@@ -51,7 +51,6 @@ impl Kernels {
     }
 }
 
-/// Returns the name of the marker file.
 fn marker(model: &str, dtype: DType) -> String {
     slug(&format!("ran {} {model}", dtype::name(dtype)))
 }

@@ -111,6 +111,13 @@ impl Widths {
         bytes_of_weights(count, self.weight)
     }
 
+    /// Returns the bytes of `count` weights that may be int8, except `tables` of them: tables whose rows are
+    /// only looked up keep the type of other weights. Of tables `in_place`, in their file, few rows are read.
+    pub fn weights_and_tables(self, count: u64, tables: u64, in_place: bool) -> u64 {
+        let read = if in_place { 0 } else { tables };
+        self.weights(count.saturating_sub(tables)) + self.weights_of_others(read)
+    }
+
     /// Returns the bytes of other weights: see [`of_others`].
     pub fn weights_of_others(self, count: u64) -> u64 {
         bytes_of_weights(count, of_others(self.weight))
@@ -169,6 +176,21 @@ pub fn peak(needs: &[MemoryNeed], kept: bool) -> u64 {
     (weights + work).max(alone)
 }
 
+/// Changes `needs` for a run whose network of [`Lifetime::Stage`] stays in memory too. If no stage uses one,
+/// another one of `resident` bytes is there.
+pub fn keep_all(needs: &mut [MemoryNeed], resident: u64) {
+    let mut lifetime = Lifetime::Run;
+    for need in needs.iter_mut().filter(|need| need.lifetime == Lifetime::Stage) {
+        need.lifetime = lifetime;
+        lifetime = Lifetime::Shared;
+    }
+    if lifetime == Lifetime::Run
+        && let Some(need) = needs.iter_mut().find(|need| need.lifetime == Lifetime::Run)
+    {
+        need.weights += resident;
+    }
+}
+
 /// Returns the largest tiling, at most `largest` and halved as often as needed, with which a
 /// stage fits into `room` for `frames` frames; the smallest one if none fits. `need` returns the
 /// needs of the stage for a tiling.
@@ -202,7 +224,7 @@ pub fn usable(free: u64) -> u64 {
 /// Returns an error if the needs cannot fit.
 ///
 /// Free memory is the limit if the device reports it. Without a GPU, the limit is all memory
-/// including swap space, and only weights count.
+/// including swap space, and work memory does not count.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], [`Error::TensorTooLarge`]
@@ -266,6 +288,12 @@ mod tests {
         assert_eq!(peak(&needs[1..], false), 57);
         assert_eq!(peak(&needs[1..], true), 65 + 30);
         assert_eq!(peak(&needs, true), 101);
+        // The network of the codes stays, or another one of 100 bytes.
+        let mut all = [needs[0], needs[0], needs[1], needs[2], needs[3]];
+        keep_all(&mut all, 7);
+        assert_eq!(peak(&all, true), 100 + 65 + 30);
+        keep_all(&mut all[2..], 100);
+        assert_eq!(peak(&all[2..], true), 100 + 65 + 30);
         let shared = MemoryNeed { lifetime: Lifetime::Shared, ..need("alignment", 50, 40) };
         assert_eq!(peak(&[needs[2], shared], true), 50 + 40);
     }

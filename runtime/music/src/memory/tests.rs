@@ -1,9 +1,13 @@
-use acestep_engine::device::memory::{self, MemoryInfo, bytes_of_weights};
+use acestep_engine::{
+    Device,
+    device::memory::{self, MemoryInfo, bytes_of_weights},
+};
 use burn::tensor::DType;
 
 use super::*;
 
 const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
+const GPU: Device = Device::Cuda(0);
 
 /// The released VAE.
 fn vae_config() -> oobleck::Config {
@@ -18,24 +22,46 @@ fn vae_config() -> oobleck::Config {
 #[test]
 fn the_vae_needs_what_its_last_stage_holds() {
     let tiling = Tiling { chunk: 100, overlap: 16 };
-    let need = super::vae(&vae_config(), 10, 2, 1000, tiling, HALF);
+    let need = super::vae(&vae_config(), 10, 2, 1000, tiling, GPU, HALF);
     // Cores of 68 frames, and nine on each side.
     let widest = 128 * 86 * 1920 * 2 * 2;
     let sound = 2 * 1000 * 1920 * 2 * 4;
     assert_eq!(need.work, 4 * widest + 2 * sound);
     assert_eq!((need.weights, need.largest), (20, 2 * widest));
     // A song shorter than a tile needs only memory for its own length.
-    let short = super::vae(&vae_config(), 10, 1, 50, tiling, Widths::all(DType::F32));
+    let short = super::vae(&vae_config(), 10, 1, 50, tiling, GPU, Widths::all(DType::F32));
     assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
+}
+
+/// 250 frames: 256 channels of 60,000 samples in two slices, with 16 more on each side, that become 128 channels of
+/// eight times as many. In tiles, 402 frames: 96,480 samples in four slices. 2000 frames: 480,000 in 16.
+#[test]
+fn on_a_cpu_the_vae_needs_what_a_slice_holds_and_what_is_cut() {
+    let work = |songs, frames, tiling| {
+        let wide = Widths::all(DType::F32);
+        super::vae(&vae_config(), 10, songs, frames, tiling, Device::Cpu, wide).work
+    };
+    let sounds = |frames: u64| 2 * 2 * frames * 1920 * 4;
+    let short = 4 * (256 * 60_000 + 3 * 128 * 8 * 30_032) + sounds(250);
+    assert_eq!(work(1, 250, Tiling::default()), short);
+    assert_eq!(work(3, 250, Tiling::default()), 3 * short);
+    let long = 4 * (256 * 96_480 + 3 * 128 * 8 * 24_152) + sounds(6000);
+    assert_eq!(work(1, 6000, Tiling::default()), long);
+    let whole = Tiling { chunk: 2000, overlap: 64 };
+    assert_eq!(work(1, 2000, whole), 4 * 3 * 256 * 480_000 + sounds(2000));
 }
 
 /// Tiles of 650 frames, and seven on each side.
 #[test]
 fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
-    let need = super::vae_encoder(&vae_config(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
+    let need = |device| {
+        let wide = Widths::all(DType::F32);
+        super::vae_encoder(&vae_config(), 10, 2250, Tiling::ENCODE, device, wide)
+    };
     let (widest, sound) = (128 * 664 * 1920 * 4, 2 * 2250 * 1920 * 4);
-    assert_eq!(need.work, 4 * widest + sound);
-    assert_eq!((need.weights, need.largest), (40, 2 * widest));
+    assert_eq!(need(GPU).work, 4 * widest + sound);
+    assert_eq!((need(GPU).weights, need(GPU).largest), (40, 2 * widest));
+    assert_eq!(need(Device::Cpu).work, 2 * widest + 2 * sound);
 }
 
 /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a map is 9 MB.
@@ -60,7 +86,8 @@ fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through(
 #[test]
 fn tiles_are_halved_until_they_fit() {
     let choose = |room: MemoryInfo| {
-        let need = |tiling| super::vae(&vae_config(), 0, 1, 6000, tiling, Widths::all(DType::F32));
+        let wide = Widths::all(DType::F32);
+        let need = |tiling| super::vae(&vae_config(), 0, 1, 6000, tiling, GPU, wide);
         memory::tiling(Tiling::default(), 6000, &room, 0, need)
     };
     assert_eq!(choose(MemoryInfo::default()), Tiling::default());
@@ -80,7 +107,7 @@ fn int8_has_a_scale_for_each_32_in_the_two_networks_that_keep_it() {
     assert_eq!(bytes_of_weights(3200, DType::I8), 3200 + 100 * 4);
     let widths = Widths { weight: DType::I8, number: 4 };
     let tiling = Tiling { chunk: 100, overlap: 16 };
-    assert_eq!(super::vae(&vae_config(), 3200, 1, 50, tiling, widths).weights, 6400);
+    assert_eq!(super::vae(&vae_config(), 3200, 1, 50, tiling, GPU, widths).weights, 6400);
     let text =
         include_str!("../../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
     let config = acestep::Config::from_json(text).expect("a configuration");

@@ -131,10 +131,18 @@ impl<B: Backend> Networked<'_, B> {
         }
         notify(task.observe, resolved.notices.clone());
         self.with_room(|| resolved.check_memory())?;
+        let resident = self.language.as_ref().map(|language| &*language.folder);
+        let keeps_language = resolved.fits_beside(resident)?;
+        if !keeps_language {
+            self.drop_all();
+        }
         let key = (resolved.setup.model.clone(), adapters_key(&resolved.request));
         self.hold_song(key, &resolved.folder);
         if resolved.setup.composition.is_some() {
             resolved = self.composed(&resolved, task)?;
+            if !keeps_language {
+                self.language = None;
+            }
         }
         notify(task.observe, resolved.plan_notices.clone());
         (task.resolved)(as_sent(resolved.to_request(), &resolved, &sent));
@@ -164,6 +172,9 @@ impl<B: Backend> Networked<'_, B> {
             sinks::file(task, 1, Content::Conditioning, name, &bytes)?;
         }
         if let Some((folder, _)) = resolved.judge() {
+            if !keeps_language {
+                self.song = None;
+            }
             let place = self.place.clone();
             let language = self.hold_language(folder.clone());
             found.take_judged(score_with::<B>(&resolved, language, &place, observe))?;

@@ -68,6 +68,11 @@ impl Composition {
         request.words.duration.is_none() && decides
     }
 
+    /// True if it may write lyrics.
+    pub(super) fn writes_lyrics(&self) -> bool {
+        self.mode != LmMode::Plan
+    }
+
     /// Returns its memory needs.
     pub(super) fn needs(
         &self,

@@ -12,12 +12,7 @@ use acestep_engine::{
     error::{counted, short, size},
     machine,
 };
-use acestep_model::ModelFiles as _;
-use acestep_music::{
-    Network, Plan,
-    plan::of_seeds,
-    text::{CAPTION_TOKENS, LYRIC_TOKENS},
-};
+use acestep_music::{Network, Plan, plan::of_seeds};
 use burn::tensor::DType;
 
 pub use json::{language_json, plan_json};
@@ -95,7 +90,9 @@ impl Resources {
             weights_bytes = weights_bytes.max(model.bytes());
             networks.insert(0, model);
         }
-        let [caption_tokens, lyric_tokens] = count_tokens(resolved)?;
+        let words = &plan.words;
+        let [caption_tokens, lyric_tokens] =
+            super::memory::count_tokens(resolved, [&words.caption_prompt, &words.lyric_prompt])?;
         let needs = super::memory::needs(resolved)?;
         Ok(Self {
             networks,
@@ -223,19 +220,6 @@ pub fn lines(resolved: &Resolved, resources: &Resources) -> Vec<(&'static str, S
     lines.extend(resources.needs.iter().map(|need| ("memory", stage(need))));
     lines.push(("memory", resources.at_once(engine.device)));
     lines
-}
-
-/// Counts the tokens of the caption and the lyrics, as the networks get them.
-fn count_tokens(resolved: &Resolved) -> Result<[usize; 2], Error> {
-    let Resolved { folder, plan, .. } = resolved;
-    let count = |text: &str, most| match folder.token_ids(text, most) {
-        Ok(ids) => Ok(ids.len()),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
-    Ok([
-        count(&plan.words.caption_prompt, CAPTION_TOKENS)?,
-        count(&plan.words.lyric_prompt, LYRIC_TOKENS)?,
-    ])
 }
 
 fn lyrics(plan: &Plan, resources: &Resources) -> String {

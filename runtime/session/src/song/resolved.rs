@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acestep_engine::{Engine, Error, Notice, Residency, Tiling};
+use acestep_engine::{Engine, Error, Notice, Residency, Tiling, device::memory::keep_all};
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_music::{
     Composed, LmSettings, ModelInfo, Plan, Request,
@@ -83,6 +83,20 @@ impl Resolved {
         let Setup { residency, engine, .. } = &*self.setup;
         let needs = memory::needs(self)?;
         crate::memory::check(&needs, *residency == Residency::Kept, *engine)
+    }
+
+    /// True if all networks fit into memory together with the language model of the song, or else with one
+    /// that is `resident`.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn fits_beside(&self, resident: Option<&LanguageModelDir>) -> Result<bool, Error> {
+        let Setup { engine, .. } = &*self.setup;
+        let size = resident.map(LanguageModelDir::size).transpose().map_err(Error::checkpoint)?;
+        let weights = size.map_or(0, |size| engine.widths().weights(size.parameters));
+        let mut needs = memory::needs(self)?;
+        keep_all(&mut needs, weights);
+        Ok(crate::memory::check(&needs, true, *engine).is_ok())
     }
 
     /// Returns the song with the decisions of the language model, whose changes are new notices.
