@@ -69,10 +69,16 @@ pub(crate) fn require(
     why: &'static str,
 ) -> Result<(), ConfigError> {
     if ok {
-        Ok(())
-    } else {
-        Err(ConfigError::Unsupported { key, value: format!("{value:?}"), why })
+        return Ok(());
     }
+    let value = format!("{value:?}");
+    // A key that a file may leave out is an `Option`.
+    let value = match value.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')')) {
+        Some(own) => own.to_owned(),
+        None if value == "None" => "missing".to_owned(),
+        None => value,
+    };
+    Err(ConfigError::Unsupported { key, value, why })
 }
 
 /// The activation of a transformer whose file names none.
@@ -144,6 +150,13 @@ pub(crate) mod tests {
              column 0"
         );
         assert!(std::error::Error::source(&error).is_none());
+    }
+
+    #[test]
+    fn a_key_that_is_left_out_is_missing() {
+        let message = |value| require(false, "rate", value, "only 2").unwrap_err().to_string();
+        assert_eq!(message(None), "key `rate` is missing: only 2");
+        assert_eq!(message(Some(3)), "key `rate` is 3: only 2");
     }
 
     #[test]

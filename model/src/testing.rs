@@ -40,6 +40,15 @@ pub(crate) fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
     x.into_data().to_vec().expect("f32")
 }
 
+/// Asserts that each value differs by less than `most`.
+#[track_caller]
+pub(crate) fn assert_close(ours: &[f32], expected: &[f32], most: f32) {
+    assert_eq!(ours.len(), expected.len());
+    for (ours, expected) in ours.iter().zip(expected) {
+        assert!((ours - expected).abs() < most, "{ours} is not {expected}");
+    }
+}
+
 /// Returns the device and type of the tests.
 pub(crate) fn place() -> Place<Flex> {
     Place::f32(Default::default())

@@ -13,7 +13,7 @@ use super::{Config, Model};
 use crate::{
     Backend, NoTap, Place, Tap,
     kernel::{self, Weight},
-    nn::{Cache, LayerShape, Linear},
+    nn::{Cache, Linear},
 };
 
 /// A causal language model: the trunk and a head, which is the embedding table unless the
@@ -183,8 +183,7 @@ impl Config {
     /// Creates an empty cache for `rows` sequences of at most `capacity` tokens, at its network's
     /// place.
     pub fn cache<B: Backend>(&self, rows: usize, capacity: usize, place: &Place<B>) -> Cache<B> {
-        let shape: LayerShape = self.layer_shape();
-        Cache::new(&shape, self.num_hidden_layers, rows, capacity, place)
+        Cache::new(&self.layer_shape(), self.num_hidden_layers, rows, capacity, place)
     }
 }
 

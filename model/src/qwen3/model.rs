@@ -52,11 +52,6 @@ impl<B: Backend> Model<B> {
         self.embed_tokens.dtype()
     }
 
-    /// Returns the weights' type with `device`, for tensors that are used together with them.
-    fn place(&self, device: B::Device) -> Place<B> {
-        Place { device, dtype: self.dtype() }
-    }
-
     /// Returns the number of rows of the embedding table; ids must be less.
     pub fn vocabulary(&self) -> usize {
         self.embed_tokens.rows()
@@ -80,7 +75,7 @@ impl<B: Backend> Model<B> {
 
     /// [`Self::forward_tapped`] in the computation type.
     pub(super) fn hidden(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        let place = self.place(ids.device());
+        let place = Place { device: ids.device(), dtype: self.dtype() };
         let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
         let mask = Mask::by_position(Visibility::Causal { first: 0 });
         let context = Context { rope: Some(&rope), mask: &mask };

@@ -81,6 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn instrumental_and_blank_lyrics_are_not_sung() {
+        for none in ["", " \n", "[Instrumental]", " [inst] "] {
+            assert!(!is_sung(none), "{none:?}");
+        }
+        for some in ["la", "[Verse]", "[Instrumental]\nla"] {
+            assert!(is_sung(some), "{some:?}");
+        }
+    }
+
+    #[test]
     fn times_of_lrc_are_not_sung() {
         let lrc = "[ar:Someone]\n[offset:+20]\n[Verse 1]\n[00:12.30][01:02.00] la la\n[00:15]<00:15.1> lo <00:16.0>lu\n\n[02:00.123]\n";
         let (text, notices) = cleaned(lrc);

@@ -31,6 +31,7 @@ use crate::{
     networks::{DIT, Networks},
     stage,
     usable::{finite, usable},
+    vae::decoded_frames,
 };
 
 pub use many::{PlanRun, generate_all};
@@ -231,20 +232,18 @@ fn decode<B: Backend>(
     Ok(checked.into_iter().filter_map(of).collect())
 }
 
-/// Returns the latents `[B, T, C]` without the padding that no sample of the song depends on. A CPU
-/// gives the same samples for any padding. A GPU keeps all of it: its kernels are chosen and tuned by
-/// length, and round differently.
+/// Returns the latents `[B, T, C]` without the padding that [`decoded_frames`] leaves out.
 fn without_padding<B: Backend>(
     plan: &Plan,
     latents: Tensor<B, 3>,
     networks: &Networks<'_, B>,
 ) -> Tensor<B, 3> {
-    if networks.target().device.is_gpu() {
-        return latents;
+    let (config, device) = (&networks.configs().vae, networks.target().device);
+    let padded = latents.dims()[1];
+    match decoded_frames(plan.length.frames, padded, config, device) {
+        all if all == padded => latents,
+        needed => latents.narrow(1, 0, needed),
     }
-    let needed = plan.length.frames + networks.configs().vae.decoder_reach();
-    let needed = needed.min(latents.dims()[1]);
-    latents.narrow(1, 0, needed)
 }
 
 /// Inserts the generated part into its source if the source is kept, sets the loudness of songs,

@@ -251,16 +251,10 @@ mod one_or_many {
 
 /// Codes are written as acestep.cpp writes them, `"17,4"`; for several songs as a list of these.
 mod code_lists {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{Deserializer, Serializer, de::Error};
 
+    use super::one_or_many;
     use crate::codes;
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
 
     pub(super) fn serialize<S: Serializer>(
         v: &Option<Vec<Vec<u32>>>,
@@ -276,11 +270,7 @@ mod code_lists {
     pub(super) fn deserialize<'a, D: Deserializer<'a>>(
         d: D,
     ) -> Result<Option<Vec<Vec<u32>>>, D::Error> {
-        let texts = match Option::deserialize(d)? {
-            None => return Ok(None),
-            Some(OneOrMany::One(text)) => vec![text],
-            Some(OneOrMany::Many(texts)) => texts,
-        };
+        let Some(texts) = one_or_many::deserialize::<String, D>(d)? else { return Ok(None) };
         let lists = texts.iter().map(|text| codes::parse(text).map_err(D::Error::custom));
         lists.collect::<Result<_, _>>().map(Some)
     }

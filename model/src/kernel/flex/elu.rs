@@ -27,7 +27,7 @@ mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, random, values};
     use super::*;
 
     #[test]
@@ -48,8 +48,7 @@ mod tests {
         at_every_level(|| {
             let x = [-1e9, -0.0, 0.0, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
             let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = tensor::<Flex, 2>(elu(primitive(x)));
-            let y = y.into_data().to_vec::<f32>().expect("f32");
+            let y = values(tensor::<Flex, 2>(elu(primitive(x))));
             assert_eq!(y[..6], [-1.0, 0.0, 0.0, 1e30, f32::INFINITY, -1.0]);
             assert!(y[6].is_nan());
         });

@@ -129,7 +129,7 @@ mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, random, values};
     use super::*;
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             let expected =
                 [-1.433_258e-6, -1.266_849_7e-4, -4.049_694e-3, -0.158_655_25, 5.003_989e-4];
             let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = tensor::<Flex, 2>(gelu(primitive(x))).into_data().to_vec::<f32>().expect("f32");
+            let y = values(tensor::<Flex, 2>(gelu(primitive(x))));
             for (y, expected) in y.iter().zip(expected) {
                 assert!((y / expected - 1.0).abs() < 3e-6, "{y} is not {expected}");
             }
@@ -167,7 +167,7 @@ mod tests {
         at_every_level(|| {
             let x = [-1e30, -40.0, 0.0, 40.0, 1e30, f32::INFINITY, f32::NAN];
             let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = tensor::<Flex, 2>(gelu(primitive(x))).into_data().to_vec::<f32>().expect("f32");
+            let y = values(tensor::<Flex, 2>(gelu(primitive(x))));
             assert_eq!(y[..6], [0.0, 0.0, 0.0, 40.0, 1e30, f32::INFINITY]);
             assert!(y[6].is_nan());
         });
@@ -179,8 +179,7 @@ mod tests {
         at_every_level(|| {
             let x = [-1e9, -40.0, 0.0, 40.0, 1e9, f32::NAN];
             let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = tensor::<Flex, 2>(gelu_tanh(primitive(x)));
-            let y = y.into_data().to_vec::<f32>().expect("f32");
+            let y = values(tensor::<Flex, 2>(gelu_tanh(primitive(x))));
             assert_eq!(y[..5], [0.0, 0.0, 0.0, 40.0, 1e9]);
             assert!(y[5].is_nan());
         });

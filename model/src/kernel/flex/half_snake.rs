@@ -41,7 +41,7 @@ mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, random, values};
     use super::*;
 
     /// An odd number of channels has the larger half in the second part; frequencies of both signs.
@@ -68,8 +68,7 @@ mod tests {
         at_every_level(|| {
             let x = Tensor::<Flex, 3>::from_data([[[f32::NAN], [f32::NAN]]], &Default::default());
             let alpha = Tensor::<Flex, 3>::ones([1, 1, 1], &Default::default());
-            let y = tensor::<Flex, 3>(half_snake(primitive(x), primitive(alpha)));
-            let y = y.into_data().to_vec::<f32>().expect("f32");
+            let y = values(tensor::<Flex, 3>(half_snake(primitive(x), primitive(alpha))));
             assert!(y[0].is_nan(), "{y:?}");
             assert!(y[1].is_nan(), "{y:?}");
         });

@@ -219,7 +219,7 @@ mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, random, values};
     use super::*;
 
     /// Computes `sin^2` of one number, which a curve of frequency and amplitude 1 adds.
@@ -294,9 +294,8 @@ mod tests {
             let x = Tensor::<Flex, 3>::from_data([[x]], &Default::default());
             let zero = || Tensor::<Flex, 3>::zeros([1, 1, 1], &Default::default());
             let ours = snake(primitive(x.clone()), primitive(zero()), primitive(zero()));
-            let ours = tensor::<Flex, 3>(ours).into_data().to_vec::<f32>().expect("f32");
-            let reference =
-                reference::snake(x, zero(), zero()).into_data().to_vec::<f32>().expect("f32");
+            let ours = values(tensor::<Flex, 3>(ours));
+            let reference = values(reference::snake(x, zero(), zero()));
             for (a, b) in ours.iter().zip(&reference) {
                 assert!(
                     a == b || (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan(),

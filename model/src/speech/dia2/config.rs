@@ -310,6 +310,20 @@ impl DataConfig {
     }
 }
 
+/// The sizes of the layers of a network; both networks have fields of the same names.
+macro_rules! layer_shape {
+    ($model:ident, $network:ident) => {
+        LayerShape {
+            hidden: $model.$network.n_embd,
+            intermediate: $model.$network.n_hidden,
+            heads: $model.$network.gqa_query_heads,
+            kv_heads: $model.$network.kv_heads,
+            head_dim: $model.$network.gqa_head_dim,
+            epsilon: $model.normalization_layer_epsilon,
+        }
+    };
+}
+
 impl ModelConfig {
     fn check(&self) -> Result<(), ConfigError> {
         let Self { decoder, depformer, .. } = self;
@@ -339,29 +353,11 @@ impl ModelConfig {
 
     /// Returns the sizes of the backbone's layers.
     pub(super) fn of_decoder(&self) -> LayerShape {
-        let DecoderConfig { n_embd, n_hidden, gqa_query_heads, kv_heads, gqa_head_dim, .. } =
-            self.decoder;
-        LayerShape {
-            hidden: n_embd,
-            intermediate: n_hidden,
-            heads: gqa_query_heads,
-            kv_heads,
-            head_dim: gqa_head_dim,
-            epsilon: self.normalization_layer_epsilon,
-        }
+        layer_shape!(self, decoder)
     }
 
     /// Returns the sizes of the depformer's layers.
     pub(super) fn of_depformer(&self) -> LayerShape {
-        let DepformerConfig { n_embd, n_hidden, gqa_query_heads, kv_heads, gqa_head_dim, .. } =
-            self.depformer;
-        LayerShape {
-            hidden: n_embd,
-            intermediate: n_hidden,
-            heads: gqa_query_heads,
-            kv_heads,
-            head_dim: gqa_head_dim,
-            epsilon: self.normalization_layer_epsilon,
-        }
+        layer_shape!(self, depformer)
     }
 }

@@ -19,7 +19,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::{Config, Prior, Sizes, layer::Cross, stack::Stack};
 use crate::{
-    Backend, Place, Tap,
+    Backend, NoTap, Place, Tap,
     nn::{Linear, LookupTable},
 };
 
@@ -137,7 +137,7 @@ impl<B: Backend> Decoder<B> {
                 None => conditional,
             };
             state.below = Some(below.clone());
-            let above = stack.forward_above(first, below, cross, &mut see);
+            let above = stack.forward(first, below, cross, &mut see, &mut NoTap);
             let last = |x: Tensor<B, 3>| {
                 let rows = x.dims()[1];
                 x.narrow(1, rows - 1, 1)
@@ -182,7 +182,7 @@ impl<B: Backend> Decoder<B> {
             let prior = prior.filter(|_| self.prior_layers.contains(&layer));
             Some(Cross { memory: &memory[layer], prior })
         };
-        let x = self.decoder.forward(self.decoder.positioned(x, 0), cross, tap);
+        let x = self.decoder.forward(0, self.decoder.positioned(x, 0), cross, |_, _| (), tap);
         self.decoder.finished(x)
     }
 

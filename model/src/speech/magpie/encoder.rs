@@ -47,7 +47,7 @@ impl<B: Backend> Encoder<B> {
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         let x = self.text_embedding.forward(ids);
         tap.tap(format_args!("embedded"), &x);
-        let x = self.encoder.forward(self.encoder.positioned(x, 0), |_| None, tap);
+        let x = self.encoder.forward(0, self.encoder.positioned(x, 0), |_| None, |_, _| (), tap);
         self.encoder.finished(x)
     }
 }

@@ -96,21 +96,27 @@ impl<B: Backend> Stack<B> {
         Cache::new(&shape, self.layers.len(), rows, capacity, place)
     }
 
-    /// Applies all layers to whole sequences of positioned rows, without the norm; taps
-    /// `{prefix}layer{i}` and its parts.
+    /// Applies the layers from `first` on to whole sequences of their rows, without the norm. `seen` gets
+    /// the weights of each layer with cross attention. Taps `layer{i}` and its parts.
     ///
     /// # Shapes
     /// - `x`, output: `[B, T, D]`
     pub(super) fn forward<'a, T: Tap<B>>(
         &self,
+        first: usize,
         mut x: Tensor<B, 3>,
         cross: impl Fn(usize) -> Option<Cross<'a, B>>,
+        mut seen: impl FnMut(usize, Tensor<B, 4>),
         tap: &mut T,
     ) -> Tensor<B, 3> {
         let mask = Mask::by_position(Visibility::Causal { first: 0 });
-        for (index, layer) in self.layers.iter().enumerate() {
+        for (index, layer) in self.layers.iter().enumerate().skip(first) {
             let name = format_args!("layer{index}");
-            x = layer.forward(x, &mask, None, cross(index), name, tap).0;
+            let (y, weights) = layer.forward(x, &mask, None, cross(index), name, tap);
+            x = y;
+            if let Some(weights) = weights {
+                seen(index, weights);
+            }
         }
         x
     }
@@ -143,30 +149,6 @@ impl<B: Backend> Stack<B> {
             let past = Past { cache, slots: &slots, seen: all };
             let name = format_args!("");
             let (y, weights) = layer.forward(x, &mask, Some(past), cross(index), name, &mut NoTap);
-            x = y;
-            if let Some(weights) = weights {
-                seen(index, weights);
-            }
-        }
-        x
-    }
-
-    /// Applies the layers from `first` on to whole sequences of rows between layers; `seen` gets the
-    /// weights of each layer with cross attention.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[B, T, D]`
-    pub(super) fn forward_above<'a>(
-        &self,
-        first: usize,
-        mut x: Tensor<B, 3>,
-        cross: impl Fn(usize) -> Option<Cross<'a, B>>,
-        mut seen: impl FnMut(usize, Tensor<B, 4>),
-    ) -> Tensor<B, 3> {
-        let mask = Mask::by_position(Visibility::Causal { first: 0 });
-        for (index, layer) in self.layers.iter().enumerate().skip(first) {
-            let name = format_args!("");
-            let (y, weights) = layer.forward(x, &mask, None, cross(index), name, &mut NoTap);
             x = y;
             if let Some(weights) = weights {
                 seen(index, weights);

@@ -5,7 +5,7 @@ use burn_flex::Flex;
 use serde_json::json;
 
 use super::*;
-use crate::{Place, testing::values};
+use crate::testing::{assert_close, place, values};
 
 fn config(change: impl FnOnce(&mut serde_json::Value)) -> Result<Config, crate::ConfigError> {
     let stack = |kernel: usize| {
@@ -42,19 +42,8 @@ fn sizes() -> Sizes {
     Sizes { text_rows: 20, codebooks: 2, codes: 5, context_rows: 4, context_lengths: vec![4, 3] }
 }
 
-fn place() -> Place<Flex> {
-    Place::f32(Default::default())
-}
-
 fn ids(values: &[i32], shape: [usize; 2]) -> Tensor<Flex, 2, Int> {
     Tensor::from_data(TensorData::new(values.to_vec(), shape), &Default::default())
-}
-
-#[track_caller]
-fn assert_close(a: &[f32], b: &[f32]) {
-    assert_eq!(a.len(), b.len());
-    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst < 2e-5, "{worst}");
 }
 
 /// A decoder, the memory of a text, a voice and four stacks.
@@ -91,7 +80,7 @@ fn rows_one_by_one_are_the_rows_of_the_whole_sequence() {
                 let next = both.clone().narrow(1, step, 1);
                 let found = decoder.step(next, prior.as_ref(), &mut state);
                 let expected = whole.clone().narrow(1, 3 + step, 1);
-                assert_close(&values(found.hidden), &values(expected));
+                assert_close(&values(found.hidden), &values(expected), 2e-5);
                 let sum: f32 = values(found.attention).iter().sum();
                 assert!((sum - 1.0).abs() < 1e-5, "{sum}");
             }
@@ -118,12 +107,12 @@ fn a_cache_keeps_old_priors_and_the_exact_path_does_not() {
         });
         steps.last().expect("a step")
     };
-    assert_close(&last(true), &expected);
+    assert_close(&last(true), &expected, 2e-5);
     let cached = last(false);
     let differs = |row: std::ops::Range<usize>| cached[row.clone()] != expected[row];
     assert!(differs(0..16), "the conditional row was computed again");
     // The unconditional row sees no text.
-    assert_close(&cached[16..], &expected[16..]);
+    assert_close(&cached[16..], &expected[16..], 2e-5);
 }
 
 #[test]
@@ -132,7 +121,7 @@ fn the_encoder_is_causal() {
     let encoder = Encoder::<Flex>::init(&config, &sizes(), &device);
     let long = values(encoder.forward(ids(&[1, 7, 3, 3, 0, 19], [1, 6])));
     let short = values(encoder.forward(ids(&[1, 7, 3, 3], [1, 4])));
-    assert_close(&long[..4 * 16], &short);
+    assert_close(&long[..4 * 16], &short, 2e-5);
 }
 
 #[test]
@@ -147,7 +136,7 @@ fn a_local_state_that_was_cleared_is_a_new_one() {
     assert_ne!(values(first.clone()), values(second), "positions differ");
     state.clear();
     assert_eq!(state.length(), 0);
-    assert_close(&values(local.step(row, &mut state)), &values(first.clone()));
+    assert_close(&values(local.step(row, &mut state)), &values(first.clone()), 2e-5);
     assert_eq!(local.logits(3, first).dims(), [2, 13]);
 }
 

@@ -65,8 +65,9 @@ impl<B: Backend> Decoder<B> {
     /// Sets the number of positions that a position of the transformer sees, its own included;
     /// `None` for all before it, as transformers before version 5 decodes.
     #[must_use]
-    pub fn with_window(self, window: Option<usize>) -> Self {
-        Self { settings: self.settings.with_window(window), ..self }
+    pub fn with_window(mut self, window: Option<usize>) -> Self {
+        self.settings.window = window;
+        self
     }
 
     /// Returns the decoder with filters prepacked by

@@ -63,8 +63,9 @@ impl<B: Backend> Encoder<B> {
     /// Sets the number of positions that a position of the transformer sees, its own included;
     /// `None` for all before it.
     #[must_use]
-    pub fn with_window(self, window: Option<usize>) -> Self {
-        Self { settings: self.settings.with_window(window), ..self }
+    pub fn with_window(mut self, window: Option<usize>) -> Self {
+        self.settings.window = window;
+        self
     }
 
     /// Encodes a whole signal.

@@ -92,7 +92,7 @@ pub(super) struct Dequantizer<B: Backend> {
 /// Codebooks whose vectors are summed, and the projection of the sum.
 #[derive(Module, Debug)]
 pub(in crate::speech) struct ResidualDequantizer<B: Backend> {
-    pub(in crate::speech) output_proj: Conv1d<B>,
+    output_proj: Conv1d<B>,
     layers: Vec<Codebook<B>>,
 }
 
@@ -202,6 +202,7 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
+    use crate::{cast, kernel::Weight, testing::values};
 
     /// Zeros in the last codebook add nothing, so both ways are equal to the bit.
     #[test]
@@ -210,8 +211,7 @@ mod tests {
         let mut all = Dequantizer::<Flex>::init(&config, 3, &device);
         let codes = Tensor::from_data([[1, 2], [3, 4], [5, 0]], &device);
         let of = |all: &Dequantizer<Flex>, count| {
-            let x = all.forward(Tensor::clone(&codes).narrow(0, 0, count));
-            x.into_data().to_vec::<f32>().expect("f32")
+            values(all.forward(Tensor::clone(&codes).narrow(0, 0, count)))
         };
         let whole = of(&all, 3);
         let layers = &mut all.acoustic_residual_vector_quantizer.layers;
@@ -220,11 +220,14 @@ mod tests {
         assert_ne!(of(&all, 2), whole);
         let first = Tensor::clone(&codes).narrow(0, 0, 1);
         let semantic = all.semantic_residual_vector_quantizer.forward(first);
-        assert_eq!(of(&all, 1), semantic.into_data().to_vec::<f32>().expect("f32"));
+        assert_eq!(of(&all, 1), values(semantic));
         // Packed once for all chunks, they give the same vectors.
-        let packed = all.clone().prepacked();
-        let projection = &packed.acoustic_residual_vector_quantizer.output_proj;
-        assert!(matches!(projection.parts().0, crate::kernel::Weight::Packed(_)));
-        assert_eq!(of(&packed, 3), of(&all, 3));
+        for dtype in [DType::F32, DType::BF16] {
+            let plain = cast(all.clone(), dtype);
+            let packed = plain.clone().prepacked();
+            let projection = &packed.acoustic_residual_vector_quantizer.output_proj;
+            assert!(matches!(projection.parts().0, Weight::Packed(_)), "{dtype:?}");
+            assert_eq!(of(&packed, 3), of(&plain, 3), "{dtype:?}");
+        }
     }
 }

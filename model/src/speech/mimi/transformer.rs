@@ -25,16 +25,12 @@ pub(super) struct Settings {
     shape: LayerShape,
     rope_theta: f64,
     /// Number of last positions that a position sees, its own included; `None` for all.
-    window: Option<usize>,
+    pub(super) window: Option<usize>,
 }
 
 impl Settings {
     pub(super) fn of(config: &Config, window: Option<usize>) -> Self {
         Self { shape: config.layer_shape(), rope_theta: config.rope_theta, window }
-    }
-
-    pub(super) fn with_window(self, window: Option<usize>) -> Self {
-        Self { window, ..self }
     }
 
     /// Returns a cache with room for `count` more positions, without those that no later position

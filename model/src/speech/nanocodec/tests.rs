@@ -152,6 +152,21 @@ fn the_last_operation_is_the_configured_one() {
 }
 
 #[test]
+fn lists_that_would_give_names_without_end_are_refused_by_their_length() {
+    let with =
+        |key: &str, list: Vec<usize>| config(|config| config["audio_decoder"][key] = json!(list));
+    for key in ["resblock_kernel_sizes", "resblock_dilation_sizes"] {
+        with(key, vec![3; 16]).expect("16 entries");
+    }
+    for key in ["resblock_kernel_sizes", "resblock_dilation_sizes", "up_sample_rates"] {
+        for length in [0, 17, 3000] {
+            let error = with(key, vec![3; length]).expect_err(key).to_string();
+            assert_eq!(error, format!("key `{key}` is {length}: 1 to 16 entries"));
+        }
+    }
+}
+
+#[test]
 fn what_is_not_implemented_is_refused_by_its_key() {
     type Change = fn(&mut Value);
     let pieces: [(&str, Change); 7] = [

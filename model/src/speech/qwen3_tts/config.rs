@@ -220,7 +220,7 @@ impl Config {
         let encoder = config.speaker_encoder_config.as_ref();
         let has_encoder = encoder.is_some() || config.tts_model_type != ModelType::Base;
         let why = "a base model has a speaker encoder";
-        require(has_encoder, "speaker_encoder_config", "missing", why)?;
+        require(has_encoder, "speaker_encoder_config", None::<()>, why)?;
         if let Some(encoder) = encoder {
             encoder.check()?;
             let width = config.talker_config.layers.hidden_size;

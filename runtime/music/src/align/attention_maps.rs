@@ -22,10 +22,9 @@ use crate::{
     Plan, SongError,
     align::score::{self, Alignment},
     flow::Track,
+    lyrics::is_sung,
     networks::{DIT, Networks},
-    prompt,
-    python::strip,
-    stage,
+    prompt, stage,
     text::LYRIC_TOKENS,
 };
 
@@ -74,13 +73,6 @@ pub fn heads(config: &acestep_model::acestep::Config) -> Result<Vec<Heads>, Erro
     config.alignment_heads().map_err(|error| SongError::NoAlignment(error).into())
 }
 
-/// True if `lyrics` contain words that are sung.
-pub fn has_words(lyrics: &str) -> bool {
-    let text = strip(lyrics);
-    let is_marker = ["[instrumental]", "[inst]"].iter().any(|m| text.eq_ignore_ascii_case(m));
-    !text.is_empty() && !is_marker
-}
-
 /// Lyric tokens and their position in the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lyrics {
@@ -120,7 +112,7 @@ pub fn songs<B: Backend>(
     observe: &dyn Observe,
 ) -> Result<Vec<Aligned>, Error> {
     let [batch, frames, channels] = latents.dims();
-    if !extras.anything() || !has_words(&plan.words.lyrics) {
+    if !extras.anything() || !is_sung(&plan.words.lyrics) {
         return Ok(vec![Aligned::default(); batch]);
     }
     let heads = heads(&networks.configs().dit)?;
@@ -216,19 +208,4 @@ fn found_lines<B: Backend>(
         (line.start, line.end) = (line.start.min(heard), line.end.min(heard));
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instrumental_and_blank_lyrics_have_no_words() {
-        for none in ["", " \n", "[Instrumental]", " [inst] "] {
-            assert!(!has_words(none), "{none:?}");
-        }
-        for some in ["la", "[Verse]", "[Instrumental]\nla"] {
-            assert!(has_words(some), "{some:?}");
-        }
-    }
 }

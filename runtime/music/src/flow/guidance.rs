@@ -20,34 +20,23 @@ use adg::{Adg, adg};
 use burn::tensor::Tensor;
 use serde::Serialize;
 
-/// Method to combine the conditional and the unconditional velocity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuidanceMode {
-    /// Adaptive projected guidance, upstream's default.
-    Apg,
-    /// Classifier-free guidance.
-    Cfg,
-    /// Angle-based dynamic guidance with a limited angle.
-    Adg,
-    /// ADG with twice the limit, and with the norm kept.
-    AdgWithNorm,
-    /// ADG without a limit.
-    AdgWithoutClip,
-}
+use crate::named::named;
 
-impl GuidanceMode {
-    /// All modes with upstream's names; the first is the default.
-    pub const NAMES: [(&str, Self); 5] = [
-        ("apg", Self::Apg),
-        ("cfg", Self::Cfg),
-        ("adg", Self::Adg),
-        ("adg_w_norm", Self::AdgWithNorm),
-        ("adg_wo_clip", Self::AdgWithoutClip),
-    ];
-
-    /// Returns upstream's name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|&(_, mode)| mode == self).map_or("", |(name, _)| name)
+named! {
+    /// Method to combine the conditional and the unconditional velocity, by upstream's names; the
+    /// first is the default.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum GuidanceMode {
+        /// Adaptive projected guidance.
+        Apg = "apg",
+        /// Classifier-free guidance.
+        Cfg = "cfg",
+        /// Angle-based dynamic guidance with a limited angle.
+        Adg = "adg",
+        /// ADG with twice the limit, and with the norm kept.
+        AdgWithNorm = "adg_w_norm",
+        /// ADG without a limit.
+        AdgWithoutClip = "adg_wo_clip",
     }
 }
 

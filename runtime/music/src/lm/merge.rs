@@ -154,7 +154,8 @@ pub(super) fn merge(
         fill("metre", answer.timesignature.clone(), usable.timesignature.is_some());
         request.words.timesignature = usable.timesignature;
     }
-    let asked = request.words.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
+    let is_open = |code: &str| code.trim().eq_ignore_ascii_case("unknown");
+    let asked = request.words.vocal_language.as_deref().is_none_or(is_open);
     if asked && settings.cot_language {
         let code = usable.vocal_language;
         fill("language", answer.language.clone(), code.is_some());

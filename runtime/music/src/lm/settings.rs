@@ -32,11 +32,12 @@ pub fn lm_mode(request: &Request) -> Result<LmMode, Error> {
 impl LmSettings {
     /// Returns the token limits of the text phase, and of the codes phase for a song of `seconds`.
     pub fn token_limits(&self, seconds: Option<f64>) -> [usize; 2] {
-        let limit = |phase, seconds| {
-            let longest = MOST_SECONDS as u32;
-            max_new_tokens(seconds, phase, self.max_tokens, self.max_seq, longest)
-        };
-        [limit(Phase::Cot, None), limit(Phase::Codes, seconds)]
+        [self.limit(Phase::Cot, None), self.limit(Phase::Codes, seconds)]
+    }
+
+    /// Returns the limit on the tokens of an answer.
+    pub(super) fn limit(&self, phase: Phase, seconds: Option<f64>) -> usize {
+        max_new_tokens(seconds, phase, self.max_tokens, self.max_seq, MOST_SECONDS as u32)
     }
 
     /// Refuses codes for a song that is shorter than one code, and for several songs that could

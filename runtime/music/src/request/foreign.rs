@@ -166,9 +166,8 @@ impl Reader {
         let read = match (written, read) {
             // An older spelling of this program.
             ("solver", Some(solver)) if solver == "ode" => Some("euler".into()),
-            ("guidance_mode" | "guidance_variant", Some(mode)) if mode == "apg_classic" => {
-                Some("apg".into())
-            }
+            // Upstream's default, which its files always contain; `use_adg` replaces it.
+            ("guidance_mode" | "guidance_variant", Some(mode)) if mode == "apg_classic" => None,
             // acestep.cpp drops the last value and always ends at 0.
             ("custom_timesteps", Some(Value::Array(mut times))) => {
                 if let Some(last) = times.last_mut() {

@@ -192,8 +192,8 @@ impl Language {
         let top_p = number("lm_top_p", self.lm_top_p, 0.9, 0.0, 1.0)?;
         let penalty = self.lm_repetition_penalty.unwrap_or(1.0);
         let penalty = real("lm_repetition_penalty", penalty, 0.1, MOST_REPETITION_PENALTY)?;
-        let styles = PromptStyle::ALL.map(|style| (style.name(), style));
-        let prompt_style = choice("lm_prompt_style", self.lm_prompt_style.as_deref(), &styles)?;
+        let style = self.lm_prompt_style.as_deref();
+        let prompt_style = choice("lm_prompt_style", style, &PromptStyle::NAMES)?;
         let negative_prompt = self.negative_prompt(prompt_style)?;
         if negative_prompt.is_some() && cfg_scale == 1.0 {
             let text = "`lm_negative_prompt` is not used: `lm_cfg_scale: 1` is no guidance";

@@ -169,8 +169,8 @@ impl Sampler {
             |field, value: Option<f64>| value.map(|v| real(field, v, 0.0, 1.0)).transpose();
         let scaler = strength("dcw_scaler", self.dcw_scaler)?;
         let high_scaler = strength("dcw_high_scaler", self.dcw_high_scaler)?;
-        let modes = DcwMode::ALL.map(|mode| (mode.name(), mode));
-        let mode = self.dcw_mode.as_deref().map(|name| choice("dcw_mode", Some(name), &modes));
+        let named = |name| choice("dcw_mode", Some(name), &DcwMode::NAMES);
+        let mode = self.dcw_mode.as_deref().map(named);
         let mode = mode.transpose()?;
         let asked_by_strength = scaler.unwrap_or(0.0) > 0.0 || high_scaler.unwrap_or(0.0) > 0.0;
         if !self.dcw_enabled.unwrap_or(asked_by_strength) {

@@ -159,7 +159,8 @@ impl Sampling {
     /// Returns the mode by its name, which takes precedence over `use_adg`.
     fn mode(&self, notices: &mut Vec<Notice>) -> Result<GuidanceMode, Error> {
         let name = match self.guidance_mode.as_deref() {
-            Some("apg_classic") => Some("apg"),
+            // Upstream's default, which its files always contain; `use_adg` replaces it.
+            Some("apg_classic") => None,
             name => name,
         };
         let mode = choice("guidance_mode", name, &GuidanceMode::NAMES)?;

@@ -121,7 +121,7 @@ impl Source {
     /// [`Error::BadValue`] with the valid names.
     pub fn task(&self) -> Result<Task, Error> {
         let name = self.task_type.as_deref().map(|name| name.replace('_', "-"));
-        choice("task_type", name.as_deref(), &Task::ALL.map(|task| (task.name(), task)))
+        choice("task_type", name.as_deref(), &Task::NAMES)
     }
 
     /// True if there are audio codes.

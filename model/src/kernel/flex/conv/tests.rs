@@ -323,7 +323,9 @@ fn padded(samples: usize) -> ConvGeometry {
 fn packed_filters_give_the_same_to_the_bit() {
     at_every_level(|| {
         for dtype in [DType::F32, DType::BF16] {
-            for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
+            for (stride, padding, dilation, taps) in
+                [(1, 0, 1, 1), (1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)]
+            {
                 for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
                     let geometry =
                         ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };

@@ -44,39 +44,3 @@ impl<B: Backend> Quantizer<B> {
         self.rvq_first.forward(first) + self.rvq_rest.forward(rest)
     }
 }
-
-#[cfg(all(test, feature = "cpu"))]
-mod tests {
-    use std::{fs, path::Path};
-
-    use burn::tensor::DType;
-    use burn_flex::Flex;
-
-    use super::*;
-    use crate::{cast, kernel::Weight, speech::qwen3_tts::codec};
-
-    fn config() -> codec::Config {
-        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
-        let codec = "checkpoints_qwen3_tts/Qwen3-TTS-Tokenizer-12Hz/config.json";
-        let text = fs::read_to_string(goldens.join(codec)).expect("a golden");
-        codec::Config::from_json(&text).expect("valid")
-    }
-
-    /// Once for all chunks, without a change of the samples.
-    #[test]
-    fn packed_projections_give_the_same_vectors() {
-        let (config, device) = (config().decoder_config, Default::default());
-        let groups = config.num_quantizers;
-        let codes = Tensor::<Flex, 1, Int>::arange(0..3 * groups as i64, &device) * 5 % 64;
-        let codes = codes.reshape([groups, 3]);
-        for dtype in [DType::F32, DType::BF16] {
-            let plain = cast(Quantizer::<Flex>::init(&config, &device), dtype);
-            let packed = plain.clone().prepacked();
-            for codebooks in [&packed.rvq_first, &packed.rvq_rest] {
-                assert!(matches!(codebooks.output_proj.parts().0, Weight::Packed(_)), "{dtype:?}");
-            }
-            let of = |quantizer: &Quantizer<Flex>| quantizer.forward(codes.clone()).into_data();
-            assert_eq!(of(&packed), of(&plain), "{dtype:?}");
-        }
-    }
-}

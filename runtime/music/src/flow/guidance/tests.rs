@@ -77,10 +77,3 @@ fn a_corrector_is_guided_plainly_where_memory_or_angle_fails() {
     let v = guidance.applied(alone, &frame(1., 1.), 0.5, Role::Start, &mut Momentum::default());
     assert_eq!(values(v), [3.0, 1.0]);
 }
-
-#[test]
-fn every_mode_has_a_name_of_its_own() {
-    for (name, mode) in GuidanceMode::NAMES {
-        assert_eq!(mode.name(), name);
-    }
-}

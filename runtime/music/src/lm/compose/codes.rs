@@ -12,7 +12,6 @@ use super::{
         guard, merge,
         metadata::Metadata,
         prompt::{self, PromptStyle},
-        sample::max_new_tokens,
         settings::LmSettings,
     },
     Call, Composed, Composing, LmMode,
@@ -86,15 +85,8 @@ pub(super) fn codes_phase<B: Backend>(
         target_seconds: seconds,
         ..Rules::new(Phase::Codes)
     };
-    let limit = max_new_tokens(
-        seconds,
-        Phase::Codes,
-        settings.max_tokens,
-        settings.max_seq,
-        MOST_SECONDS as u32,
-    );
     // The longest song has MOST_CODES codes, and one end token.
-    let limit = limit.min(MOST_CODES + 1);
+    let limit = settings.limit(Phase::Codes, seconds).min(MOST_CODES + 1);
     let prompts = Prompts {
         conditional: &conditional,
         unconditional: unconditional.as_deref().map(|ids| (ids, settings.cfg_scale)),

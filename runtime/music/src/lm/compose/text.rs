@@ -9,12 +9,11 @@ use super::{
         generate::Writer,
         guard, merge, parse,
         prompt::{self, PromptStyle},
-        sample::max_new_tokens,
         settings::LmSettings,
     },
     Call, Composed, Composing, LmMode,
 };
-use crate::{request::length::MOST_SECONDS, stage};
+use crate::stage;
 
 pub(super) fn text_phase<B: Backend>(
     asked: &Composing<'_>,
@@ -101,13 +100,7 @@ pub(super) fn write_text<B: Backend>(
     composed: &mut Composed,
 ) -> Result<String, Error> {
     let ids = writer.encode(text);
-    let limit = max_new_tokens(
-        None,
-        rules.phase,
-        settings.max_tokens,
-        settings.max_seq,
-        MOST_SECONDS as u32,
-    );
+    let limit = settings.limit(rules.phase, None);
     let seed = settings.seeds.first().copied().unwrap_or_default();
     let answer = writer.text(&ids, rules, limit, seed)?;
     let elapsed = writer.loading + answer.elapsed;

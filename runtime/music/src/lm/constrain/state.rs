@@ -46,11 +46,8 @@ impl Field {
     /// caption. Upstream has no next state there and repeats newlines up to the length limit.
     pub(super) fn next(self, rules: &Rules) -> State {
         // ANCHOR: next_field
-        let following = Self::ALL.into_iter().filter(|field| *field > self);
-        following
-            .into_iter()
-            .find(|field| !field.is_skipped(rules))
-            .map_or(State::ThinkEndTag, State::Name)
+        let mut following = Self::ALL.into_iter().filter(|field| *field > self);
+        following.find(|field| !field.is_skipped(rules)).map_or(State::ThinkEndTag, State::Name)
         // ANCHOR_END: next_field
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         vocabulary::Vocabulary,
     },
     request::words::LANGUAGES,
-    test_goldens::{Json, golden_json, hashed_scores, tokenizer},
+    test_goldens::{golden_json, hashed_scores, tokenizer},
 };
 
 fn list(genres: &[&str]) -> Arc<genres::GenreVocabulary> {
@@ -24,11 +24,15 @@ fn favouring(token: u32, size: usize) -> Scores {
     scores
 }
 
-/// Writes `steps` tokens: `text` as far as the machine allows it, other tokens elsewhere.
-fn write(machine: &mut AnswerMachine<'_>, tokenizer: &Json, text: &str, steps: usize) -> String {
+/// Writes 60 tokens: `text` as far as the rules allow it, other tokens elsewhere.
+fn written(rules: Rules, text: &str) -> String {
+    let tokenizer = tokenizer();
+    let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
+    let grammar = Grammar::new(&vocabulary, 600).expect("complete");
+    let mut machine = AnswerMachine::new(&grammar, rules);
     let mut tokens = Vec::new();
     let mut rest = text;
-    for _ in 0..steps {
+    for _ in 0..60 {
         let wished = tokenizer.encode(rest).first().copied().unwrap_or(0);
         let mut scores = favouring(wished, tokenizer.vocabulary());
         machine.constrain(&mut scores);
@@ -63,25 +67,17 @@ fn the_trees_are_those_of_the_reference() {
 
 #[test]
 fn a_skipped_field_that_the_model_names_leads_on() {
-    let tokenizer = tokenizer();
-    let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
-    let grammar = Grammar::new(&vocabulary, 600).expect("complete");
     let rules = Rules { skip_language: true, stop_at_reasoning: true, ..Rules::new(Phase::Cot) };
-    let mut machine = AnswerMachine::new(&grammar, rules);
     let text = "<think>\nbpm: 99\ncaption: x\nlanguage: en\ntimesignature: 4\n";
-    let written = write(&mut machine, &tokenizer, text, 60);
+    let written = written(rules, text);
     assert!(written.contains("\nlanguage: en\ntimesignature: 4\n<|im_end|>"), "{written}");
 }
 
 #[test]
 fn without_a_list_genres_end_at_a_likely_newline_and_the_key_keeps_its_name() {
-    let tokenizer = tokenizer();
-    let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
-    let grammar = Grammar::new(&vocabulary, 600).expect("complete");
     let rules = Rules { skip_caption: true, skip_genres: false, ..Rules::new(Phase::Understand) };
-    let mut machine = AnswerMachine::new(&grammar, rules);
     let text = "<think>\nbpm: 99\nduration: 50\ngenres: lo-fi, jazz\nkeyscale: C major\n";
-    let written = write(&mut machine, &tokenizer, text, 60);
+    let written = written(rules, text);
     assert!(written.starts_with(text), "{written}");
 }
 

@@ -94,6 +94,16 @@ fn values_that_no_song_has_are_left_out_and_named() {
     );
 }
 
+/// Upstream `_is_vocal_language_unset`.
+#[test]
+fn an_unknown_language_in_any_case_is_open() {
+    for code in ["unknown", " UNKNOWN "] {
+        let open = Request::default().with(|r| r.words.vocal_language = Some(code.into()));
+        let (request, _) = merged(&LmMode::Plan, &decided(), "", open);
+        assert_eq!(request.words.vocal_language.as_deref(), Some("en"), "{code}");
+    }
+}
+
 #[test]
 fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
     let query = request_of(r#"{"caption": "a love song"}"#);

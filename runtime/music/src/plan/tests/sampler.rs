@@ -101,6 +101,13 @@ fn guidance_has_upstreams_names() {
     assert_eq!(mode(request_of(r#"{"use_adg": true}"#)), GuidanceMode::Adg);
     let named = request_of(r#"{"use_adg": true, "guidance_mode": "cfg"}"#);
     assert_eq!(mode(named), GuidanceMode::Cfg);
+    // Upstream `generate_audio`: beside `use_adg` its default gives way, `apg` does not.
+    let ticked = request_of(r#"{"use_adg": true, "guidance_variant": "apg_classic"}"#);
+    assert_eq!(mode(ticked.clone()), GuidanceMode::Adg);
+    for (name, expected) in [("apg_classic", GuidanceMode::Adg), ("apg", GuidanceMode::Apg)] {
+        let named = ticked.clone().with(|r| r.sampling.guidance_mode = Some(name.into()));
+        assert_eq!(mode(named), expected, "{name}");
+    }
     let (plan, notices) = resolve(request_of(r#"{"use_adg": true}"#), turbo());
     assert_eq!(plan.sampling.guidance, None);
     assert!(notices[0].contains("`guidance_mode: adg` is not used"), "{notices:?}");
