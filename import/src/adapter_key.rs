@@ -112,7 +112,6 @@ const REFUSED: &[(&str, &str)] = &[
     (".ln_tuning_", "a trained norm"),
 ];
 
-/// Parses `key`.
 pub(super) fn read(key: &str) -> Key<'_> {
     for &(ending, role) in ENDINGS {
         if let Some((module, rest)) = split(key, ending) {

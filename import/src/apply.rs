@@ -55,7 +55,6 @@ impl Source {
         }
     }
 
-    /// Returns the names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
         match self {
             Self::Plain(name) => [Some(name.as_str()), None],
@@ -106,10 +105,6 @@ impl Source {
 }
 
 /// Returns the parameters of the network with these `names` in the files: module path to source.
-///
-/// # Errors
-/// [`Error::HalfWeightNorm`], [`Error::SameParameter`], [`Error::WrongDtype`],
-/// [`Error::WrongShape`] for a `g` that does not fit its `v`.
 pub(crate) fn sources(
     tensors: &Tensors,
     names: &TensorNames,
@@ -299,9 +294,6 @@ fn shape_of(source: &Source, tensors: &Tensors) -> Result<Vec<usize>, Error> {
 }
 
 /// Returns the matrices that `module`, the network with these `names`, holds in int8.
-///
-/// # Errors
-/// As [`compare`].
 pub(crate) fn matrices<'a, B: Backend, M: Module<B>>(
     module: &M,
     tensors: &'a Tensors,
@@ -322,9 +314,6 @@ pub(crate) fn matrices<'a, B: Backend, M: Module<B>>(
 }
 
 /// Compares the names and shapes of `module`'s parameters with the tensors of the network with these `names`.
-///
-/// # Errors
-/// An error that names the tensors that are missing, unused, or of another shape or type.
 pub(crate) fn compare<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
@@ -341,10 +330,6 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
 
 /// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`,
 /// changed by `adapters`. Matrices in int8 come from `quantized`, unless an adapter changes them.
-///
-/// # Errors
-/// An error that names the tensors that are missing, unused, unreadable, or of another shape or
-/// type.
 pub(crate) fn load<B: Backend, M: Module<B>>(
     mut module: M,
     tensors: &Arc<Tensors>,

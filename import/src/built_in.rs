@@ -129,7 +129,6 @@ impl BuiltIn {
     }
 }
 
-/// Returns the bytes of an embedded directory.
 fn bytes_of(directory: &Directory) -> u64 {
     match directory {
         Directory::Embedded(_, files) => files().iter().map(|(_, bytes)| bytes.len() as u64).sum(),

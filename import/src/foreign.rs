@@ -149,9 +149,6 @@ impl StandIn for Foreign {
 
 /// Opens the model at `path` as a directory of the kind `wanted`; `places` are searched for pieces
 /// that it lacks.
-///
-/// # Errors
-/// Any file that is truncated, contradictory, of another kind or unsupported; the message names it.
 pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Directory, Error> {
     let foreign = match recognise(path)? {
         Some(ModelFormat::Gguf) => gguf::open(path, wanted, places)?,
@@ -235,9 +232,6 @@ pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
 
 /// Refuses the model at `path` if its first bytes or names show that it is not of the kind
 /// `wanted`, before its pieces are searched. A released directory is read later.
-///
-/// # Errors
-/// A description of the file, and a remedy.
 pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     match recognise(path)? {
         Some(ModelFormat::Nemo) | None => Err(not_a_model(path)),

@@ -31,16 +31,12 @@ const LENGTH_BYTES: usize = 8;
 pub(crate) struct Entry {
     /// Type name of the file.
     pub(crate) dtype: String,
-    /// Shape.
     pub(crate) shape: Vec<usize>,
     /// Byte range, counted from the start of the file.
     pub(crate) range: Range<usize>,
 }
 
 /// Returns the tensors of the file with content `bytes`, by name.
-///
-/// # Errors
-/// A message that names `path`, for every invalid header or length.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>, Error> {
     let (start, header) = read(path, bytes)?;
     let entry = |(name, info): (String, &safetensors::tensor::TensorInfo)| {

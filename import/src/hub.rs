@@ -79,7 +79,6 @@ impl Hub {
         self.cache.join(format!("models--{}", repo.replace('/', "--")))
     }
 
-    /// Returns the snapshot directory of one commit of `repo`.
     fn snapshot(&self, repo: &str, commit: &str) -> PathBuf {
         self.repository(repo).join("snapshots").join(commit)
     }

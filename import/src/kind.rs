@@ -14,10 +14,6 @@ use crate::{
 };
 
 /// Reads `config.json` of `directory`, which must be of the kind `wanted`.
-///
-/// # Errors
-/// [`Error::NotADirectory`], [`Error::MissingFile`], [`Error::NotJson`],
-/// [`Error::WrongDirectory`].
 pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Error> {
     let (text, value) = read(directory, wanted.name())?;
     let wrong = |found: String| wrong(directory, wanted.name(), found);
@@ -34,9 +30,6 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
 
 /// Reads `config.json` of `directory`, whose `model_type` must be `wanted`; `noun` is the name of
 /// this kind for messages, with its article.
-///
-/// # Errors
-/// As [`config`].
 pub(crate) fn config_of_type(
     directory: &Directory,
     wanted: &str,
@@ -53,9 +46,6 @@ pub(crate) fn config_of_type(
 
 /// Reads `config.json` of `directory`, which must pass `is_one`; `noun` is the name of this kind for
 /// messages, with its article.
-///
-/// # Errors
-/// As [`config`].
 pub(crate) fn config_that(
     directory: &Directory,
     is_one: impl Fn(&Value) -> bool,
@@ -70,9 +60,6 @@ pub(crate) fn config_that(
 }
 
 /// Checks that the configurations of two networks agree: each has its path, a key, and the value there.
-///
-/// # Errors
-/// [`Error::ConfigsDisagree`].
 pub(crate) fn agree(
     (first, first_key, first_value): (PathBuf, &'static str, usize),
     (second, second_key, second_value): (PathBuf, &'static str, usize),

@@ -47,9 +47,6 @@ impl LanguageTokenizer {
 
     /// Reads the `tokenizer.json` of a dialogue model, for a network whose text table has `rows` rows.
     /// Its vocabulary may lack bytes that its training texts never had: they have no ids.
-    ///
-    /// # Errors
-    /// As [`Self::open`], without audio codes.
     pub(crate) fn open_of_dialogue(directory: &Directory, rows: usize) -> Result<Self, Error> {
         let file = "tokenizer.json";
         if !directory.has(file) {

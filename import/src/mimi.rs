@@ -15,9 +15,6 @@ use crate::{
 };
 
 /// Opens the codec at `path` for the first `codebooks` codebooks.
-///
-/// # Errors
-/// If something is missing, cut, contradictory or of another kind; the message names the file.
 pub(crate) fn open(path: &Path, codebooks: usize) -> Result<WeightsDir<Config>, Error> {
     let bad = |path, source| Error::BadConfig { path, source };
     let (directory, config, tensors) = if path.is_file() {
@@ -55,9 +52,6 @@ pub(crate) fn open(path: &Path, codebooks: usize) -> Result<WeightsDir<Config>, 
 }
 
 /// Returns the tensors of a file of Moshi under the names of transformers.
-///
-/// # Errors
-/// If a tensor of queries, keys and values does not have their size, or two tensors get one name.
 fn of_transformers(mut tensors: Tensors, config: &Config) -> Result<Tensors, Error> {
     let (width, hidden) = (config.num_attention_heads * config.head_dim, config.hidden_size);
     let path = tensors.path().to_owned();

@@ -93,9 +93,6 @@ impl NemoArchive {
     }
 
     /// Returns the tensors of the weights, and copies of the other files.
-    ///
-    /// # Errors
-    /// If they are missing, cut, or no checkpoint of PyTorch; if a text is too long.
     pub(crate) fn tensors(self) -> Result<(Tensors, Texts), Error> {
         let place = self.place(WEIGHTS)?;
         let texts = self.texts()?;

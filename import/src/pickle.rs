@@ -55,9 +55,6 @@ pub(crate) struct Described {
 
 impl Described {
     /// Returns the place of the values in a storage at `storage`.
-    ///
-    /// # Errors
-    /// The reason why it has none.
     pub(crate) fn range(&self, storage: Range<usize>) -> Result<Range<usize>, String> {
         let Self { bytes, stored, offset, sizes, strides, .. } = self;
         let needed = stored.checked_mul(*bytes).ok_or("has a storage that is too large")?;
@@ -100,9 +97,6 @@ impl Described {
 }
 
 /// Returns the tensors of the dictionary in `pickle`, in the order of the file.
-///
-/// # Errors
-/// The reason why it is not the dictionary of a checkpoint.
 pub(crate) fn dictionary(pickle: &[u8]) -> Result<Vec<(String, Described)>, String> {
     let mut reader = Reader::of(pickle);
     let items = reader

@@ -11,15 +11,11 @@ const START: &[u8] = b"version https://git-lfs";
 /// Reason for messages, after "it" or a name.
 pub(crate) const REASON: &str = "is a Git LFS pointer, not the file itself";
 
-/// True if `bytes` are a pointer.
 pub(crate) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(START)
 }
 
 /// Refuses a pointer instead of the file at `path`, which starts with `bytes`.
-///
-/// # Errors
-/// [`Error::Foreign`] if it is one.
 pub(crate) fn refuse(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if !is_one(bytes) {
         return Ok(());

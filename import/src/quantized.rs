@@ -55,9 +55,6 @@ pub(crate) fn path_of(tensors: &Tensors, names: &TensorNames) -> PathBuf {
 }
 
 /// Returns the checksum of `settings` and of samples of all `weights`, which tells them from others.
-///
-/// # Errors
-/// [`Error::Changed`], [`Error::Io`].
 pub(crate) fn fingerprint(settings: &str, weights: &[&Tensors]) -> Result<String, Error> {
     let mut hash = Sha256::new();
     hash.update(settings);
@@ -67,9 +64,6 @@ pub(crate) fn fingerprint(settings: &str, weights: &[&Tensors]) -> Result<String
 
 impl Quantized {
     /// Maps the file of the network with these `names`, if there is one.
-    ///
-    /// # Errors
-    /// [`Error::OtherQuantized`]; [`Error::BadQuantized`].
     pub(crate) fn open(tensors: &Tensors, names: &TensorNames) -> Result<Option<Self>, Error> {
         let path = path_of(tensors, names);
         if !path.is_file() {
@@ -150,9 +144,6 @@ impl View for Lazy<'_> {
 /// Quantises `matrices` one by one and writes the file of the network with these `names`. It appears
 /// whole or not at all, and replaces an earlier one. `advanced` is called with the number of matrices so
 /// far; false ends the work.
-///
-/// # Errors
-/// [`Error::NotWritten`]; a matrix that cannot be read.
 pub(crate) fn write<B: Backend>(
     tensors: &Tensors,
     names: &TensorNames,

@@ -62,9 +62,6 @@ impl Tensors {
     }
 
     /// Renames all tensors with `rename`.
-    ///
-    /// # Errors
-    /// [`Error::SameParameter`] if two get the same name.
     pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Result<Self, Error> {
         let mut names = BTreeMap::<String, String>::new();
         for (name, at) in std::mem::take(&mut self.entries) {
@@ -234,9 +231,6 @@ impl Tensors {
 
     /// Adds the names, shapes and some bytes of every tensor to `hash`. It reads them from the file: in the
     /// map the system would take up to a megabyte for each, and networks may use these pages in place.
-    ///
-    /// # Errors
-    /// [`Error::Changed`], [`Error::Io`].
     pub(crate) fn sample(&self, hash: &mut Sha256) -> Result<(), Error> {
         /// Bytes at the start and in the middle of each tensor.
         const BYTES: usize = 128;

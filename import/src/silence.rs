@@ -27,9 +27,6 @@ const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 ///
 /// # Shapes
 /// - output: `[1, T, C]` with `C = channels`
-///
-/// # Errors
-/// [`Error::MissingFile`], [`Error::BadSilence`], and those of a safetensors file.
 pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData, Error> {
     if let Directory::Foreign(foreign) = directory {
         return foreign.silence(channels);
@@ -58,9 +55,6 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
 
 /// Returns the latent in tensor `name`, `[T, C]` or `[1, T, C]`, of the file or directory `root`;
 /// `None` if it is all zeros.
-///
-/// # Errors
-/// [`Error::BadSilence`], and those of a safetensors file.
 pub(crate) fn of_tensor(
     root: &Path,
     tensors: &Tensors,

@@ -145,9 +145,6 @@ impl DitDir {
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
     /// replace earlier adapters. No weight is read.
-    ///
-    /// # Errors
-    /// [`Error::Adapter`] if one of them does not fit.
     pub(crate) fn adapt(
         &mut self,
         adapters: Vec<(Adapter, f64)>,

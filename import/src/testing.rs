@@ -4,6 +4,7 @@ pub(crate) mod gguf;
 
 use std::{
     fs,
+    io::{Cursor, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +17,7 @@ use burn_flex::{Flex, FlexDevice};
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, View, serialize};
 use tempfile::TempDir;
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{Directory, ModelPaths};
 
@@ -27,7 +29,6 @@ pub(crate) fn place() -> Place<B> {
     Place::f32(FlexDevice)
 }
 
-/// Returns the goldens of the repository.
 pub(crate) fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens")
 }
@@ -58,7 +59,6 @@ impl View for Stored {
     }
 }
 
-/// Returns `values` as a tensor of `dtype`.
 pub(crate) fn stored(dtype: Dtype, shape: &[usize], values: &[f32]) -> Stored {
     let bytes = values
         .iter()
@@ -88,12 +88,10 @@ pub(crate) fn assert_ends(text: &str, end: &str) {
     assert!(text.ends_with(end), "{text}");
 }
 
-/// Returns a safetensors file with `tensors`.
 pub(crate) fn file(tensors: &[(&str, Stored)]) -> Vec<u8> {
     serialize(tensors.iter().cloned(), None).expect("a well-formed test file")
 }
 
-/// Creates a directory with `files`.
 pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory) {
     let temporary = tempfile::tempdir().expect("a temporary directory");
     for (name, content) in files {
@@ -101,6 +99,32 @@ pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory) {
     }
     let directory = Directory::Disk(temporary.path().to_owned());
     (temporary, directory)
+}
+
+/// Returns a zip archive with `entries`, as `torch.save` writes it.
+pub(crate) fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for (name, content) in entries {
+        zip.start_file(*name, options).expect("an entry");
+        zip.write_all(content).expect("its content");
+    }
+    zip.finish().expect("an archive").into_inner()
+}
+
+/// Returns a tar archive with `files`.
+pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        // Not `set_path`, which refuses the paths that a reader has to refuse.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        builder.append(&header, *content).expect("a member");
+    }
+    builder.into_inner().expect("an archive")
 }
 
 /// Edits the tensors of the safetensors file at `path`.
@@ -137,7 +161,6 @@ pub(crate) fn edit_config(directory: &Path, key: &str, value: serde_json::Value)
     fs::write(path, config.to_string()).expect("a written config");
 }
 
-/// Reads a golden JSON file.
 pub(crate) fn golden_json(file: &str) -> serde_json::Value {
     let text = fs::read_to_string(goldens().join(file)).expect("the goldens are in the repository");
     serde_json::from_str(&text).expect("JSON")

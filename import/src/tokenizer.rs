@@ -34,7 +34,6 @@ pub(crate) const AUDIO_CODES: usize = 65_535;
 /// The first audio code token, which no other tokenizer has.
 pub(crate) const AUDIO_CODE_0: &str = "<|audio_code_0|>";
 
-/// Returns the token of audio code `code`.
 pub(crate) fn audio_code(code: usize) -> String {
     format!("<|audio_code_{code}|>")
 }

@@ -83,9 +83,6 @@ pub struct WeightsDir<C> {
 impl<C> WeightsDir<C> {
     /// Maps the weights of `directory`, which must be exactly the tensors of `networks` and
     /// `unused`. `what` is the noun for messages.
-    ///
-    /// # Errors
-    /// If a file is missing or cut, or has tensors that no network uses.
     pub(crate) fn open_for(
         directory: Directory,
         config: C,
@@ -98,9 +95,6 @@ impl<C> WeightsDir<C> {
     }
 
     /// [`Self::open_for`] with tensors that were read already.
-    ///
-    /// # Errors
-    /// As [`Self::open_for`].
     pub(crate) fn of(
         directory: Directory,
         config: C,
@@ -130,7 +124,6 @@ impl<C> WeightsDir<C> {
         &self.directory
     }
 
-    /// Returns the tensors.
     pub(crate) fn tensors(&self) -> &Tensors {
         &self.tensors
     }
@@ -161,17 +154,11 @@ impl<C> WeightsDir<C> {
     }
 
     /// Returns the number of parameters and file bytes of the network with these `names`.
-    ///
-    /// # Errors
-    /// None after a successful opening, which checks the same.
     pub(crate) fn size(&self, names: &TensorNames) -> Result<PartSize, Error> {
         apply::size(&self.tensors, names)
     }
 
     /// Fills `module` with the tensors of the network with these `names`.
-    ///
-    /// # Errors
-    /// Names the tensors that are missing, unused, unreadable, or of another shape or type.
     pub(crate) fn load<B: Backend, M: Module<B>>(
         &self,
         module: M,
@@ -199,9 +186,6 @@ impl<C> WeightsDir<C> {
 
     /// Writes the matrices of `module`, the network with these `names`, in int8 beside its weights.
     /// Returns the path. `advanced` gets the numbers of written and of all matrices; false ends it.
-    ///
-    /// # Errors
-    /// [`Error::NoPlace`] for a model inside the program; [`Error::NotWritten`]; as [`Self::load`].
     pub(crate) fn write_quantized<B: Backend, M: Module<B>>(
         &self,
         module: &M,
@@ -218,9 +202,6 @@ impl<C> WeightsDir<C> {
     }
 
     /// Compares the headers with `module`, the network with these `names`.
-    ///
-    /// # Errors
-    /// Names the tensors that are missing, unused, or of another shape or type.
     pub(crate) fn compare<B: Backend, M: Module<B>>(
         &self,
         module: &M,

@@ -35,11 +35,6 @@ pub struct Fitted {
 
 impl Fitted {
     /// Fits `adapter` with the user's `scale` to the parameters of the transformer of `model`.
-    ///
-    /// # Errors
-    /// [`AdapterError::NoMatch`], [`AdapterError::WrongShape`], [`AdapterError::Twice`],
-    /// [`AdapterError::NotSupported`] for tensors that are not changes,
-    /// [`AdapterError::NotAnAdapter`] for an adapter of a language model.
     pub(super) fn new(
         adapter: Adapter,
         scale: f64,

@@ -102,9 +102,6 @@ impl Location {
 }
 
 /// Locates the adapter at `path`, a file or a directory.
-///
-/// # Errors
-/// If nothing exists there, or it is not an adapter.
 pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     if path.is_dir() {
         return of_directory(path);

@@ -120,7 +120,6 @@ impl Module {
         self.parameter == Parameter::Matrix
     }
 
-    /// Returns the number of its rows.
     pub(super) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)
     }
@@ -142,7 +141,6 @@ impl Module {
         self.magnitudes.is_some()
     }
 
-    /// Returns the tensors of the change.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &str> {
         let magnitudes = self.magnitudes.as_ref().map(|(name, _)| name.as_str());
         self.product.tensors().into_iter().chain(magnitudes)

@@ -88,7 +88,6 @@ pub(super) fn by_bytes(path: &Path) -> Option<Other> {
     })
 }
 
-/// A GGUF file.
 fn gguf(path: &Path) -> Other {
     match foreign::identify_gguf(path) {
         Some((_, Some(kind))) => {

@@ -84,7 +84,6 @@ impl Matrix {
 }
 
 impl Product {
-    /// Returns the name of this kind of change.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Lora(_) => "LoRA",
@@ -95,9 +94,6 @@ impl Product {
     }
 
     /// Builds the change of a module's weight from its tensors, if there is one.
-    ///
-    /// # Errors
-    /// The missing or contradictory part.
     pub(super) fn of_weight(
         group: &BTreeMap<Role, String>,
         tensors: &Tensors,
@@ -176,7 +172,6 @@ impl Product {
         Some(Shaped { product, shape: shape_of(tensors, name), rank: None })
     }
 
-    /// Returns the names of its tensors.
     pub(super) fn tensors(&self) -> Vec<&str> {
         let names: Vec<&String> = match self {
             Self::Lora(matrix) => matrix.names.iter().collect(),

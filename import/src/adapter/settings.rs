@@ -49,9 +49,6 @@ pub(super) struct Scale {
 
 impl Settings {
     /// Parses PEFT's adapter_config.json at `path`.
-    ///
-    /// # Errors
-    /// If the text is malformed or asks for something unsupported.
     pub(super) fn peft(path: &Path, text: &str) -> Result<Self, AdapterError> {
         let bad = |reason: String| AdapterError::BadSettings { path: path.to_owned(), reason };
         let object: Map<String, Value> =
@@ -140,9 +137,6 @@ impl Settings {
     }
 
     /// Checks that changes of these `kinds` match the kind in the settings, if they name one.
-    ///
-    /// # Errors
-    /// If they differ; the message names both.
     pub(super) fn check_kind(
         &self,
         mut kinds: impl Iterator<Item = &'static str>,
@@ -160,9 +154,6 @@ impl Settings {
     ///
     /// A LoKr module with two whole factors has no rank. LyCORIS gives it its nominal rank as
     /// alpha, so the quotient is 1 if that rank is not recorded; PEFT uses the nominal rank.
-    ///
-    /// # Errors
-    /// If the settings give another rank than the tensors.
     pub(super) fn scale(
         &self,
         module: &str,

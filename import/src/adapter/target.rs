@@ -100,7 +100,6 @@ impl Targets {
         self.shapes.iter().filter(|(path, shape)| is_matrix(path, shape)).count()
     }
 
-    /// Returns the number of parameters.
     pub(super) fn all(&self) -> usize {
         self.shapes.len()
     }

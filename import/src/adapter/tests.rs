@@ -43,12 +43,10 @@ fn tensor(shape: &[usize], seed: f64) -> Stored {
     stored(Dtype::F32, shape, &numbers(shape.iter().product(), seed))
 }
 
-/// A tensor of one number.
 fn alpha(value: f32) -> Stored {
     stored(Dtype::F32, &[], &[value])
 }
 
-/// A file of an adapter.
 struct File {
     folder: TempDir,
     tensors: Vec<(String, Stored)>,
@@ -131,7 +129,6 @@ impl File {
         (self.values("lora_A.weight"), self.values("lora_B.weight"))
     }
 
-    /// Returns the values of a tensor.
     fn values(&self, ending: &str) -> Vec<f64> {
         let mut found = self.tensors.iter().filter(|(name, _)| name.ends_with(ending));
         let (_, tensor) = found.next().expect(ending);

@@ -38,7 +38,6 @@ pub(crate) fn is_one(config: &Value) -> bool {
         && config["data"]["channels"].is_number()
 }
 
-/// The backbone.
 pub(crate) fn backbone() -> TensorNames {
     TensorNames::of("backbone", vec![("transformer.".into(), "".into())])
 }

@@ -68,9 +68,6 @@ fn markers(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Opens the network `wanted` of the file at `path`; `places` are searched for its pieces.
-///
-/// # Errors
-/// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let bytes = Directory::open_file(path)?;
     let entries = header::parse(path, bytes.all())?;
@@ -125,9 +122,6 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
 }
 
 /// Refuses the file at `path` if it does not hold the network `wanted`, by its header.
-///
-/// # Errors
-/// A description of the network that it holds instead.
 pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     let entries = header::parse(path, Directory::open_file(path)?.all())?;
     find(path, &entries, wanted).map(drop)

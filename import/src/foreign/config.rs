@@ -30,9 +30,6 @@ pub(super) struct Config {
 
 /// Returns the config.json of `tensors`, a network of `kind` in the file at `path`: the file beside
 /// it, else one derived from the sizes.
-///
-/// # Errors
-/// If neither is possible.
 pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, Error> {
     let implied = sizes::implied(kind, tensors)?;
     let from = path.with_file_name(FILE);

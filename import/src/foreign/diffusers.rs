@@ -64,9 +64,6 @@ pub(super) enum Opened {
 }
 
 /// Opens the network `wanted` of the pipeline at `root`; `places` are searched for its pieces.
-///
-/// # Errors
-/// An error that names what is missing, truncated or of another kind.
 pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Opened, Error> {
     let index = index(root)?;
     match wanted {

@@ -53,9 +53,6 @@ const SILENCE: &str = "silence_latent";
 
 /// Opens the file at `path`, which must be of the kind `wanted`; `places` are searched for its
 /// pieces, if it was converted without them.
-///
-/// # Errors
-/// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let (header, mut tensors) = parse(path)?;
     check(path, kind(path, header.text(ARCHITECTURE))?, wanted)?;
@@ -101,9 +98,6 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
 }
 
 /// Refuses the file at `path` if it is not of the kind `wanted`.
-///
-/// # Errors
-/// A description of its actual kind.
 pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     let [architecture] = header::first_texts(path, [ARCHITECTURE])?;
     check(path, kind(path, architecture.as_deref())?, wanted)

@@ -129,7 +129,6 @@ fn of_gguf(place: &Path) -> impl Iterator<Item = (PathBuf, [Text; 2])> {
     })
 }
 
-/// Returns the possible places of a tokenizer.
 fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for place in near {
@@ -143,7 +142,6 @@ fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// Returns the error for a missing tokenizer.
 pub(super) fn no_tokenizer(path: &Path, looked_for: &[PathBuf], tried: &Tried) -> Error {
     let place = looked_for.first().map_or_else(|| Path::new("."), PathBuf::as_path);
     Error::MissingPiece {

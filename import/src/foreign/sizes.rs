@@ -55,9 +55,6 @@ impl Sizes<'_> {
 }
 
 /// Returns the keys of config.json that follow from the sizes of `tensors`, a network of `kind`.
-///
-/// # Errors
-/// If a required tensor is missing or of another rank.
 pub(super) fn implied(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value>, Error> {
     let sizes = Sizes(tensors);
     let implied = match kind {
@@ -69,9 +66,6 @@ pub(super) fn implied(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value
 }
 
 /// Returns the config.json for `tensors`, from the keys of [`implied`].
-///
-/// # Errors
-/// If the codebook is not the released one.
 pub(super) fn config(
     kind: Kind,
     tensors: &Tensors,
@@ -136,9 +130,6 @@ pub(super) fn difference(
 }
 
 /// Returns the number of tokens in the embedding table of a Qwen3.
-///
-/// # Errors
-/// If it has no table.
 pub(super) fn rows(tensors: &Tensors) -> Result<usize, Error> {
     Sizes(tensors).of(&table(tensors), 0, 2)
 }

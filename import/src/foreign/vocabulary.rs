@@ -36,7 +36,6 @@ impl From<String> for Unfit {
 }
 
 impl Unfit {
-    /// Returns the reason for a message.
     pub(super) fn reason(self) -> String {
         match self {
             Self::NoCodes => "its tokens fill the table, and leave no row for audio codes".into(),

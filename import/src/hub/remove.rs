@@ -134,7 +134,6 @@ impl Hub {
     }
 }
 
-/// Removes a directory if it is empty.
 fn remove_empty(directory: &Path) {
     drop(fs::remove_dir(directory));
 }

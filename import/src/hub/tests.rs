@@ -6,7 +6,7 @@ use super::{pins::PinnedFile, *};
 use crate::{
     Layout,
     acestep::{COMPANIONS, MODELS},
-    testing::gguf,
+    testing::{gguf, tar},
 };
 
 const REPO: &str = "ACE-Step/Ace-Step1.5";
@@ -247,17 +247,7 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
     let cut = r#"{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}"#;
     // One tensor of 8 bytes, if `kind` is 24.
     let tensor = |kind, data| gguf::file(&[], &[gguf::tensor("a", &[8], kind, 0)], data);
-    let archive = |copies: usize| {
-        let mut archive = tar::Builder::new(Vec::new());
-        for _ in 0..copies {
-            let mut header = tar::Header::new_ustar();
-            header.set_size(5);
-            archive
-                .append_data(&mut header, "model_config.yaml", &b"a: 1\n"[..])
-                .expect("a member");
-        }
-        archive.into_inner().expect("an archive")
-    };
+    let archive = |copies: usize| tar(&vec![("model_config.yaml", &b"a: 1\n"[..]); copies]);
     let files = [
         ("a.safetensors", safetensors("{}", &[]), true),
         ("b.safetensors", safetensors(cut, &[0; 4]), false),

@@ -141,7 +141,6 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Match {
     if is_empty { Match::Empty(directory) } else { Match::Nothing }
 }
 
-/// True if `directory` has weights with a released name.
 fn has_released_weights(directory: &Path) -> bool {
     let stems = ["model", "diffusion_pytorch_model"];
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -15,19 +15,16 @@ use crate::{
 /// Beginning of the names of the codec's archives.
 const CODEC_NAME: &str = "nemo-nano-codec";
 
-/// True if the archive at `path` has the name of a codec.
 fn is_codec_archive(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CODEC_NAME))
 }
 
-/// Returns the models in the directory `place`.
 fn models_in(place: &Path) -> Vec<PathBuf> {
     let archives = files_in(place, "nemo").into_iter().filter(|path| !is_codec_archive(path));
     let ggufs = files_in(place, "gguf").into_iter().filter(|path| foreign::is_magpie(path));
     archives.chain(ggufs).collect()
 }
 
-/// True if a model of this family is at `path`.
 pub(crate) fn is_model(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("config.json").is_file() && !models_in(path).is_empty(),
@@ -36,9 +33,6 @@ pub(crate) fn is_model(path: &Path) -> bool {
 }
 
 /// Returns the file of the model at `path`, a file or a directory with one.
-///
-/// # Errors
-/// If the directory has no model, or several.
 pub(crate) fn model(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -62,9 +56,6 @@ pub(crate) fn model(path: &Path) -> Result<PathBuf, Error> {
 
 /// Returns the file of the codec of the model at `model`: that at `given`, or the one that lies near, or
 /// in one of `places`.
-///
-/// # Errors
-/// If there is none.
 pub(crate) fn codec(
     model: &Path,
     given: Option<&Path>,

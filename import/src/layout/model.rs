@@ -158,7 +158,6 @@ fn holds_models(place: &Path) -> bool {
     !is_model(place) && families::all().any(has)
 }
 
-/// Returns the alternatives to an unknown model.
 fn unknown_model(choice: &str) -> Instead {
     Instead::of("model", choice, &MODELS)
 }

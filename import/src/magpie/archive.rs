@@ -14,9 +14,6 @@ use crate::{
 const OLD: [(&str, &str); 2] = [("t5_encoder", "encoder"), ("t5_decoder", "decoder")];
 
 /// Opens the archive of a model at `path`.
-///
-/// # Errors
-/// If it cannot be read, or is damaged.
 pub(super) fn model(path: &Path) -> Result<Opened, Error> {
     let archive = NemoArchive::open(path)?;
     let mut config = archive.config().clone();
@@ -58,9 +55,6 @@ pub(super) fn model(path: &Path) -> Result<Opened, Error> {
 }
 
 /// Opens the archive of a codec at `path`.
-///
-/// # Errors
-/// If it cannot be read, or is damaged.
 pub(super) fn codec(path: &Path) -> Result<Codec, Error> {
     let archive = NemoArchive::open(path)?;
     let config = archive.config().to_string();

@@ -5,13 +5,11 @@ mod networks;
 mod presence;
 mod written;
 
-use std::io::Write as _;
-
 use acestep_model::{kernel::Precision, speech::magpie::Files as _};
 use burn_flex::Flex;
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::*;
+use crate::testing::zip;
 use written::{
     CODEC_YAML, Stored, YAML, archive, checkpoint, codec_tensors, floats, integers, model_tensors,
     value,
@@ -120,24 +118,15 @@ fn hostile_weights_give_one_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("magpie.nemo");
     let whole = checkpoint(&model_tensors());
-    let zip_of = |entries: &[(&str, &[u8])]| {
-        let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-        for (name, content) in entries {
-            zip.start_file(*name, options).expect("an entry");
-            zip.write_all(content).expect("bytes");
-        }
-        zip.finish().expect("an archive").into_inner()
-    };
     let big = b"big";
     let other = b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.";
     for (checkpoint, says) in [
         (whole[..whole.len() / 2].to_vec(), "it is no zip archive"),
-        (zip_of(&[("m/data.pkl", other)]), "`os.system`"),
-        (zip_of(&[("a/data.pkl", other), ("b/data.pkl", other)]), "2 descriptions"),
-        (zip_of(&[("m/data/0", other)]), "0 descriptions"),
-        (zip_of(&[("m/data.pkl", b"\x80\x02}."), ("m/byteorder", big)]), "not little-endian"),
-        (zip_of(&[("m/data.pkl", b"\x80\x02}.")]), "it has no voices"),
+        (zip(&[("m/data.pkl", other)]), "`os.system`"),
+        (zip(&[("a/data.pkl", other), ("b/data.pkl", other)]), "2 descriptions"),
+        (zip(&[("m/data/0", other)]), "0 descriptions"),
+        (zip(&[("m/data.pkl", b"\x80\x02}."), ("m/byteorder", big)]), "not little-endian"),
+        (zip(&[("m/data.pkl", b"\x80\x02}.")]), "it has no voices"),
         (Vec::new(), "it is no zip archive"),
     ] {
         archive(&path, YAML, &checkpoint);

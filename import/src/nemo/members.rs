@@ -18,7 +18,6 @@ const LARGEST: u64 = 16 << 30;
 /// Weights hardly shrink in gzip; masks of ones and zeros do, and are a fifth of the file.
 const MOST_TIMES: u64 = 8;
 
-/// True if `bytes` are in gzip.
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1F, 0x8B])
 }
@@ -29,9 +28,6 @@ pub(super) fn is_tar(bytes: &[u8]) -> bool {
 }
 
 /// Unpacks `bytes`, which are in gzip.
-///
-/// # Errors
-/// The reason why it is no archive of NeMo.
 pub(super) fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let limit = LARGEST.min((64 << 20) + MOST_TIMES * bytes.len() as u64);
     let mut all = Vec::new();
@@ -50,9 +46,6 @@ pub(super) fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
 
 /// Returns the files of the tar `bytes` with their places. A name has no `./` before it. Of two files of
 /// one name the last counts, as when `tar` unpacks them: a released archive has a dictionary twice.
-///
-/// # Errors
-/// The reason why it is no archive of NeMo.
 pub(super) fn of(bytes: &[u8]) -> Result<BTreeMap<String, Range<usize>>, String> {
     if !is_tar(bytes) {
         return Err("it is no archive: it is no tar, and no tar in gzip".into());

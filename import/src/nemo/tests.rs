@@ -3,21 +3,7 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 
 use super::*;
-
-/// A tar of files with content.
-fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, content) in files {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        // Not `set_path`, which refuses the paths that the reader has to refuse.
-        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-        header.set_cksum();
-        builder.append(&header, *content).expect("a member");
-    }
-    builder.into_inner().expect("an archive")
-}
+use crate::testing::tar as tar_of;
 
 fn opened(bytes: &[u8]) -> Result<NemoArchive, Error> {
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,9 +8,6 @@ use crate::{
 };
 
 /// Returns the tensors of the archive at `place` of `bytes`, with their places in `bytes`.
-///
-/// # Errors
-/// The reason why it is no checkpoint.
 pub(super) fn entries(
     bytes: &[u8],
     place: Range<usize>,

@@ -26,9 +26,6 @@ enum Open {
 }
 
 /// Parses one document.
-///
-/// # Errors
-/// The reason why it is not a configuration.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     if text.len() > LONGEST {
         return Err(format!("it has {} bytes, the limit is {LONGEST}", text.len()));

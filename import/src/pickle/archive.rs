@@ -19,7 +19,6 @@ const LONGEST_PICKLE: usize = 64 << 20;
 /// An archive in larger content.
 #[derive(Debug)]
 pub(crate) struct Archive<'a> {
-    /// The description.
     pickle: &'a [u8],
     /// The folder of the description, with its slash.
     folder: String,
@@ -29,9 +28,6 @@ pub(crate) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     /// Opens the archive at `place` of `bytes`.
-    ///
-    /// # Errors
-    /// The reason why it is no archive that can be read in place.
     pub(crate) fn open(bytes: &'a [u8], place: Range<usize>) -> Result<Self, String> {
         let broken = |error: zip::result::ZipError| format!("it is no zip archive: {error}");
         let mut archive = ZipArchive::new(Cursor::new(&bytes[place.clone()])).map_err(broken)?;
@@ -72,9 +68,6 @@ impl<'a> Archive<'a> {
     }
 
     /// Returns the description.
-    ///
-    /// # Errors
-    /// A description that is too long.
     pub(crate) fn pickle(&self) -> Result<&'a [u8], String> {
         match self.pickle.len() > LONGEST_PICKLE {
             true => Err(format!("its description has more than {LONGEST_PICKLE} bytes")),
@@ -82,7 +75,6 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Returns the place of the storage of `tensor`.
     pub(crate) fn storage(&self, tensor: &Described) -> Option<Range<usize>> {
         self.entry(&format!("data/{}", tensor.key))
     }

@@ -1,21 +1,7 @@
-use std::io::{Cursor, Write};
-
 use safetensors::Dtype::F32;
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-use crate::testing::{directory, file, stored};
-
-/// Creates a zip archive with `entries`.
-fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    for (name, content) in entries {
-        zip.start_file(*name, options).expect("an entry");
-        zip.write_all(content).expect("its content");
-    }
-    zip.finish().expect("an archive").into_inner()
-}
+use crate::testing::{directory, file, stored, zip as archive};
 
 /// Returns torch's pickle of a tensor with `sizes` and `strides`, starting at `offset`.
 fn pickle(

@@ -61,7 +61,6 @@ const ADDED: [(&str, bool); 26] = [
 /// Number of tokens that are one byte.
 const BYTES: usize = 256;
 
-/// Number of the added tokens.
 pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 
 /// Returns the tokenizer of `owner` for `vocab.json` and `merges.txt`.

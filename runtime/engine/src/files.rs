@@ -29,6 +29,15 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_within(path, PATIENCE)
 }
 
+/// Refuses a file that is not there. Before the work for it such a check costs nothing.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn check_source(path: &Path) -> Result<(), Error> {
+    let absent = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
+    path.metadata().map(drop).map_err(absent)
+}
+
 /// Reads a whole file, as [`open`] opens it.
 ///
 /// # Errors
@@ -220,6 +229,11 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     let file_error = |source| Error::File { action: Action::Create, path: path.to_owned(), source };
     if path.file_name().is_none() {
         return Err(file_error(io::Error::new(io::ErrorKind::InvalidInput, "no file name")));
+    }
+    // `Path` ignores the separator of `new/`, but the system does not, at the end of the work.
+    if path.to_string_lossy().ends_with(std::path::is_separator) {
+        let source = io::Error::new(io::ErrorKind::IsADirectory, "this is the name of a folder");
+        return Err(file_error(source));
     }
     // A name may be too long for the file system.
     if let Err(source) = path.symlink_metadata()
@@ -420,6 +434,14 @@ mod tests {
                 assert!(error.hint().expect("a hint").contains("name a file"));
             }
         }
+    }
+
+    #[test]
+    fn a_name_that_ends_like_a_folder_is_refused_before_any_work() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/");
+        let error = check_target(&path, Existing::Keep).expect_err("a folder's name");
+        assert_eq!(error.hint().as_deref(), Some("name a file in it"));
     }
 
     /// Another run takes the names while this one works.

@@ -5,9 +5,6 @@ use acestep_model::Backend;
 use burn::tensor::{Int, Tensor, TensorData};
 
 /// Decodes frames with equally many codes by `decode`, which gets them as `[groups, frames]`.
-///
-/// # Errors
-/// [`Error::NotFinite`].
 pub(crate) fn decoded<B: Backend>(
     frames: &[Vec<u32>],
     device: &B::Device,

@@ -74,7 +74,7 @@ impl FamilyError for SpeechError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::NotForThisModel { .. } => {
-                "leave the field out, or take another model: `-custom` has named speakers, `-design` \
+                "leave it out, or take another model: `-custom` has named speakers, `-design` \
                  a described voice, `-base` the voice of a recording"
             }
             // Most are fields of another family: a near name would be another setting.

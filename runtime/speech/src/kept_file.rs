@@ -34,9 +34,6 @@ pub(crate) struct KeptFile {
 
 impl KeptFile {
     /// Writes the file, which appears whole or not at all.
-    ///
-    /// # Errors
-    /// The errors of [`write_whole`].
     pub(crate) fn write(&self, format: &str, path: &Path, existing: Existing) -> Result<(), Error> {
         let Self { metadata, tensors } = self;
         let parts = tensors.iter().map(|(name, data)| {
@@ -56,9 +53,6 @@ impl KeptFile {
     }
 
     /// Reads a file of `format`. The inner error says why it is none.
-    ///
-    /// # Errors
-    /// [`Error::File`].
     pub(crate) fn read(format: &str, path: &Path) -> Result<Result<Self, String>, Error> {
         let file = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
         if path.metadata().map_err(file)?.len() > MOST_BYTES {
@@ -117,7 +111,6 @@ impl KeptFile {
         (said["format"] == format).then(|| said["voice"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// The tensor `name`.
     pub(crate) fn tensor(&self, name: &str) -> Option<&TensorData> {
         self.tensors.iter().find(|(own, _)| own == name).map(|(_, data)| data)
     }

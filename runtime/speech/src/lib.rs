@@ -9,6 +9,7 @@
 //! | `magpie` | Magpie TTS: many languages, named voices, 22.05 kHz |
 //! | `spoken` | samples and results, the same for every family |
 //! | `timestamps` | files of the times of words |
+//! | `languages` | names and codes of languages |
 //! | `segments` | long texts in segments |
 //! | `voices` | the folder of kept voices |
 //! | `kept_file` | files of kept states |
@@ -26,6 +27,7 @@ mod error;
 mod fields;
 mod guard;
 mod kept_file;
+mod languages;
 pub mod magpie;
 mod memory;
 pub mod networks;

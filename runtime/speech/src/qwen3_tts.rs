@@ -45,6 +45,7 @@ pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALK
 pub use plan::{Following, Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{FIELDS, Request, Sampling};
+pub use rules::language_of;
 pub use snapshot::Snapshot;
 pub use sound::{SAMPLE_RATE, StreamingDecoder};
 pub use speak::{Speaking, speak};

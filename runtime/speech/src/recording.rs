@@ -23,9 +23,6 @@ pub(crate) fn mono(sound: &Audio, rate: u32, observe: &dyn Observe) -> Result<Ve
 }
 
 /// Encodes samples at 24 kHz to frames of codes with `network`, which `encoder` loads.
-///
-/// # Errors
-/// The errors of loading and of the device; [`Error::Cancelled`].
 pub(crate) fn frames_of<B: Backend>(
     samples: &[f32],
     networks: &NetworkCache<'_, B>,

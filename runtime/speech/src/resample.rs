@@ -25,9 +25,6 @@ const BETA: f64 = 13.04;
 const SAMPLES_PER_CHECK: usize = 4096;
 
 /// Returns a sound of the rate `from` at the rate `to`, both above 0: `S` samples become `ceil(S to / from)`.
-///
-/// # Errors
-/// [`Error::Cancelled`].
 pub(crate) fn resampled(
     sound: &[f32],
     from: u32,

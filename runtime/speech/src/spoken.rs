@@ -52,9 +52,6 @@ pub enum StreamItem<T = Spoken> {
 }
 
 /// Takes the results of a run, and passes its samples to `sink`.
-///
-/// # Errors
-/// The errors of the run and of `sink`.
 pub(crate) fn finish<T>(
     run: impl Iterator<Item = Result<StreamItem<T>, Error>>,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,

@@ -9,7 +9,6 @@ use acestep_engine::{Action, Error};
 
 use crate::error::SpeechError;
 
-/// Extension of the files.
 const EXTENSION: &str = "safetensors";
 /// Longest name, in bytes: every file system takes it with the extension.
 const LONGEST: usize = 100;

@@ -20,7 +20,6 @@ pub(crate) const OF_DIT_FILE: [Network; 3] =
 /// The networks in the file of the autoencoder.
 pub(crate) const OF_VAE_FILE: [Network; 2] = [Network::VaeDecoder, Network::VaeEncoder];
 
-/// Returns the names of the tensors of `network`.
 pub(crate) fn tensor_names(network: Network) -> TensorNames {
     type Beginnings = &'static [(&'static str, &'static str)];
     // ANCHOR: renamed

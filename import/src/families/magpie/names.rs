@@ -18,7 +18,6 @@ fn same(noun: &'static str, prefixes: &[&'static str]) -> TensorNames {
     TensorNames::of(noun, published)
 }
 
-/// The encoder of the text.
 pub(crate) fn encoder() -> TensorNames {
     same("text encoder", &["text_embedding.", "encoder."])
 }
@@ -29,7 +28,6 @@ pub(crate) fn decoder() -> TensorNames {
     same("decoder", &prefixes)
 }
 
-/// The local transformer.
 pub(crate) fn local_transformer() -> TensorNames {
     let prefixes = [
         "local_transformer.",
@@ -83,7 +81,6 @@ impl Spelling {
     }
 }
 
-/// The decoder of the codec.
 pub(crate) fn codec_decoder(config: &nanocodec::DecoderConfig, spelling: Spelling) -> TensorNames {
     let mut published = Vec::new();
     let mut add = |file: String, module: String| {

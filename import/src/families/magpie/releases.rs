@@ -2,7 +2,6 @@
 
 use crate::families::Release;
 
-/// The codec.
 pub(crate) const CODECS: [Release; 1] = [Release::whole(
     "nanocodec",
     "nvidia/nemo-nano-codec-22khz-1.89kbps-21.5fps",

@@ -46,7 +46,6 @@ const OF_LAYER: [(&str, &str); 11] = [
 const SCALES: [(&str, &str); 2] =
     [("attn_scale", "self_attn_layer_scale.scale"), ("ffn_scale", "mlp_layer_scale.scale")];
 
-/// Adds the `table` of each of `count` layers.
 fn add_layers(rows: &mut Rows, count: usize, table: &[(&str, &str)], file: &str, module: &str) {
     for layer in 0..count {
         for (from, to) in table {
@@ -89,7 +88,6 @@ pub(crate) fn talker(config: &Config) -> TensorNames {
     names("talker", rows, Vec::new())
 }
 
-/// The speaker encoder.
 pub(crate) fn speaker_encoder(config: &SpeakerEncoderConfig) -> TensorNames {
     let mut rows = Rows::new();
     for (file, module) in [
@@ -119,7 +117,6 @@ pub(crate) fn speaker_encoder(config: &SpeakerEncoderConfig) -> TensorNames {
     names("speaker encoder", rows, Vec::new())
 }
 
-/// The decoder of the codec.
 pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
     let (mut rows, mut ones) = (Rows::new(), Vec::new());
     add(&mut rows, "tok_dec.pre_conv.", "pre_conv.");
@@ -161,7 +158,6 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
     names("codec decoder", rows, ones)
 }
 
-/// The encoder of the codec.
 pub(crate) fn codec_encoder(config: &mimi::Config, codebooks: usize) -> TensorNames {
     let (mut rows, mut ones) = (Rows::new(), Vec::new());
     add(&mut rows, "tok_enc.conv.0.", "encoder.conv_in.");

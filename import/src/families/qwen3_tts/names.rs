@@ -19,7 +19,6 @@ use crate::{
     names::{Rows, TensorNames},
 };
 
-/// Adds a row.
 pub(super) fn add(
     rows: &mut Rows,
     file: impl Into<Cow<'static, str>>,
@@ -33,7 +32,6 @@ pub(crate) fn talker() -> TensorNames {
     TensorNames::of("talker", vec![("talker.".into(), "".into())])
 }
 
-/// The speaker encoder.
 pub(crate) fn speaker_encoder() -> TensorNames {
     let mut rows = Rows::new();
     add(&mut rows, "speaker_encoder.", "");
@@ -53,7 +51,6 @@ pub(crate) fn speaker_encoder() -> TensorNames {
     TensorNames::of("speaker encoder", rows)
 }
 
-/// The decoder of the codec.
 pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
     let mut rows = Rows::new();
     add(&mut rows, "decoder.pre_conv.conv.", "pre_conv.");
@@ -95,7 +92,6 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
     TensorNames::of("codec decoder", rows)
 }
 
-/// The encoder of the codec.
 pub(crate) fn codec_encoder(config: &mimi::Config, codebooks: usize) -> TensorNames {
     families::mimi::encoder("codec encoder", "encoder.", config, codebooks)
 }

@@ -8,9 +8,6 @@ use super::{CODEC, PARTS, json_of, part};
 use crate::{Error, foreign::sizes};
 
 /// Returns the released config.json: the transformer's, completed with keys of the other networks.
-///
-/// # Errors
-/// If one is missing or contradicts another.
 pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
     let of = |name| json_of(&part(root, name)?, "config.json");
     let [mut config, encoder] = [of(PARTS[0].0)?, of(PARTS[1].0)?];

@@ -31,7 +31,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Returns the text at `key`.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key)? {
             Value::Text(text) => Some(text),
@@ -39,7 +38,6 @@ impl Header {
         }
     }
 
-    /// Returns the texts at `key`.
     pub(super) fn texts(&self, key: &str) -> Option<&[String]> {
         match self.values.get(key)? {
             Value::Texts(texts) => Some(texts),
@@ -57,9 +55,6 @@ impl Header {
 }
 
 /// Parses the header of the file with content `bytes`.
-///
-/// # Errors
-/// A message that names `path`, for every header that is invalid, truncated or unsupported.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
     let (mut reader, [tensors, values]) = begin(path, bytes)?;
@@ -98,9 +93,6 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
 
 /// Returns the texts at `keys` of the file at `path`. It stops after the last of them: programs write
 /// the identifying keys before the token lists.
-///
-/// # Errors
-/// As [`parse`]; for a pointer in place of the file.
 pub(super) fn first_texts<const N: usize>(
     path: &Path,
     keys: [&str; N],

@@ -46,9 +46,6 @@ pub(crate) fn is_model(path: &Path) -> bool {
 }
 
 /// Opens the model in the GGUF file at `path`.
-///
-/// # Errors
-/// If it is of another architecture, cut, or lacks a value.
 pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
     let (header, tensors) = super::parse(path)?;
     let found = match header.text(ARCHITECTURE) {
@@ -60,9 +57,6 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
 }
 
 /// Opens the codec in the GGUF file at `path`.
-///
-/// # Errors
-/// If it is of another architecture, cut, or lacks a value.
 pub(crate) fn codec(path: &Path) -> Result<Codec, Error> {
     let (header, tensors) = super::parse(path)?;
     let found = match header.text(ARCHITECTURE) {
@@ -112,7 +106,6 @@ fn texts(
     Texts { path: path.to_owned(), artefacts, speakers, speaker_map: None }
 }
 
-/// Adds `value` at `key`.
 fn put(map: &mut Map<String, Json>, key: &str, value: impl Into<Json>) {
     map.insert(key.to_owned(), value.into());
 }

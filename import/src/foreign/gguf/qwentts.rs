@@ -86,9 +86,6 @@ const CODEC_FILE: &str = "qwen-tokenizer-12hz-F32.gguf";
 
 /// Opens the talker at `path`, a file or a directory with one, and its codec, which lies beside it or
 /// in one of `places`. Returns `None` for a directory without GGUF files, and for other files.
-///
-/// # Errors
-/// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(crate) fn open(path: &Path, places: &[PathBuf]) -> Result<Option<[Directory; 2]>, Error> {
     let talker = if path.is_file() {
         if super::super::recognise(path)? != Some(ModelFormat::Gguf) {

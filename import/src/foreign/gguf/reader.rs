@@ -29,7 +29,6 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Returns the read position.
     pub(super) fn at(&self) -> usize {
         self.at
     }

@@ -4,7 +4,6 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Header, Value};
 
-/// Returns the values of an object.
 pub(super) fn constants(object: Json) -> Map<String, Json> {
     match object {
         Json::Object(map) => map,
@@ -19,7 +18,6 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Returns the value at `key`.
     pub(super) fn get(&self, key: &str) -> Option<&Value> {
         self.header.values.get(&format!("{}.{key}", self.prefix))
     }
@@ -29,7 +27,6 @@ impl Values<'_> {
         format!("it has no {kind} `{}.{key}`", self.prefix)
     }
 
-    /// Returns the whole number at `key`.
     pub(super) fn number(&self, key: &str) -> Result<Json, String> {
         match self.get(key) {
             Some(Value::Unsigned(number)) => Ok((*number).into()),
@@ -37,7 +34,6 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the number at `key`.
     pub(super) fn float(&self, key: &str) -> Result<Json, String> {
         match self.get(key) {
             Some(Value::Float(number)) => Ok((*number).into()),
@@ -46,7 +42,6 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the flag at `key`.
     pub(super) fn flag(&self, key: &str) -> Result<Json, String> {
         match self.get(key) {
             Some(Value::Bool(flag)) => Ok((*flag).into()),
@@ -54,7 +49,6 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the text at `key`.
     pub(super) fn text(&self, key: &str) -> Result<&str, String> {
         match self.get(key) {
             Some(Value::Text(text)) => Ok(text),

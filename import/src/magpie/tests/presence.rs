@@ -7,9 +7,7 @@ use super::{
 };
 use crate::{Presence, Release};
 
-/// The directory of the model.
 const MODEL: &str = "magpie_tts_multilingual_357m";
-/// The directory of its codec.
 const CODEC: &str = "nemo-nano-codec-22khz-1.89kbps-21.5fps";
 
 #[test]

@@ -1,8 +1,8 @@
 //! A model and a codec with few weights, whose values follow from their names.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+use crate::testing::{tar, zip};
 
 /// (Values, type of the storage) of a tensor with a shape.
 pub(super) type Stored = BTreeMap<String, (Vec<usize>, Vec<u8>, &'static str)>;
@@ -36,8 +36,8 @@ pub(super) fn checkpoint(tensors: &Stored) -> Vec<u8> {
         [b"(".to_vec(), all, b"t".to_vec()].concat()
     };
     let mut pickle = b"\x80\x02}".to_vec();
-    let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let names: Vec<_> = (0..tensors.len()).map(|key| format!("m/data/{key}")).collect();
+    let mut entries = Vec::<(&str, &[u8])>::new();
     for (key, (name, (shape, bytes, class))) in tensors.iter().enumerate() {
         let size = if *class == "FloatStorage" { 4 } else { 8 };
         let strides: Vec<usize> =
@@ -57,25 +57,16 @@ pub(super) fn checkpoint(tensors: &Stored) -> Vec<u8> {
         ] {
             pickle.extend(part);
         }
-        zip.start_file(format!("m/data/{key}"), options).expect("an entry");
-        zip.write_all(bytes).expect("bytes");
+        entries.push((&names[key], bytes));
     }
     pickle.push(b'.');
-    zip.start_file("m/data.pkl", options).expect("an entry");
-    zip.write_all(&pickle).expect("bytes");
-    zip.finish().expect("an archive").into_inner()
+    entries.push(("m/data.pkl", &pickle));
+    zip(&entries)
 }
 
 pub(super) fn archive(path: &Path, yaml: &str, checkpoint: &[u8]) {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, content) in
-        [("./model_config.yaml", yaml.as_bytes()), ("./model_weights.ckpt", checkpoint)]
-    {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(content.len() as u64);
-        builder.append_data(&mut header, name, content).expect("a member");
-    }
-    std::fs::write(path, builder.into_inner().expect("an archive")).expect("a file");
+    let files = [("./model_config.yaml", yaml.as_bytes()), ("./model_weights.ckpt", checkpoint)];
+    std::fs::write(path, tar(&files)).expect("a file");
 }
 
 pub(super) const YAML: &str = "\

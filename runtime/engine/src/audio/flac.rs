@@ -110,7 +110,6 @@ impl Encode for Pieces {
 struct Blocks<W> {
     out: W,
     config: Verified<Encoder>,
-    /// The header.
     stream: Stream,
     block: FrameBuf,
     context: Context,

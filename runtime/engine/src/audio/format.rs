@@ -95,11 +95,7 @@ impl FromStr for Format {
             field: "audio_format",
             value: shortened(text),
             why: match &*wanted {
-                "aac" | "m4a" => {
-                    "AAC is not written, for want of an encoder that may be built in; \
-                                  use mp3, opus or flac"
-                        .into()
-                }
+                "aac" | "m4a" => "AAC is not written: use mp3, opus or flac".into(),
                 _ => "use wav16, wav24, wav32, flac, flac16, mp3 or opus".into(),
             },
             near: nearest(text, NAMES.iter().flat_map(|(_, names)| *names).copied())

@@ -105,39 +105,24 @@ mod tests {
         assert_eq!(made, song(expected));
     }
 
-    /// `linspace(0, 1, 4)[1:]` at the beginning, `linspace(1, 0, 4)[1:]` at the end.
+    /// Ramps are `linspace(0, 1, 4)[1:]` at the beginning and `linspace(1, 0, 4)[1:]` at the end. The ends of
+    /// the song have none. What was added before the source shifts it.
     #[test]
-    fn ramps_lie_inside_the_region() {
-        let mut made = song(vec![1.0; 14]);
-        splice(&mut made, &song(vec![0.0; 14]), &Seam { region: 4..11, source_start: 0, ramp: 3 });
+    fn ramps_lie_inside_the_region_and_the_source_around_it() {
         let (a, b) = (1.0 / 3.0, 2.0 / 3.0);
-        let expected = [0., 0., 0., 0., a, b, 1., 1., b, a, 0., 0., 0., 0.];
-        assert_eq!(made.channels[0], expected);
-    }
-
-    #[test]
-    fn the_ends_of_the_song_have_no_ramp() {
-        let mut made = song(vec![1.0; 6]);
-        splice(&mut made, &song(vec![0.0; 6]), &Seam { region: 0..6, source_start: 0, ramp: 3 });
-        assert_eq!(made.channels[0], [1.0; 6]);
-        let mut made = song(vec![1.0; 6]);
-        splice(&mut made, &song(vec![0.0; 6]), &Seam { region: 1..6, source_start: 0, ramp: 3 });
-        assert_eq!(made.channels[0], [0., 1., 1., 1., 1., 1.]);
-    }
-
-    #[test]
-    fn what_was_added_before_the_source_shifts_it() {
-        let mut made = song(vec![9.0; 6]);
-        let seam = Seam { region: 0..2, source_start: 2, ramp: 0 };
-        splice(&mut made, &song(vec![1.0, 2.0, 3.0, 4.0, 5.0]), &seam);
-        assert_eq!(made.channels[0], [9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-    }
-
-    #[test]
-    fn a_region_to_the_end_leaves_no_rest_of_the_source() {
-        let mut made = song(vec![9.0; 4]);
-        splice(&mut made, &song(vec![1.0; 6]), &Seam { region: 2..6, source_start: 0, ramp: 0 });
-        assert_eq!(made.channels[0], [1.0, 1.0, 9.0, 9.0]);
+        let in_the_middle = vec![0., 0., 0., 0., a, b, 1., 1., b, a, 0., 0., 0., 0.];
+        let counted = vec![1.0, 2.0, 3.0, 4.0, 5.0];
+        for (made, source, (region, source_start, ramp), expected) in [
+            (vec![1.0; 14], vec![0.0; 14], (4..11, 0, 3), in_the_middle),
+            (vec![1.0; 6], vec![0.0; 6], (0..6, 0, 3), vec![1.0; 6]),
+            (vec![1.0; 6], vec![0.0; 6], (1..6, 0, 3), vec![0., 1., 1., 1., 1., 1.]),
+            (vec![9.0; 6], counted, (0..2, 2, 0), vec![9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
+            (vec![9.0; 4], vec![1.0; 6], (2..6, 0, 0), vec![1.0, 1.0, 9.0, 9.0]),
+        ] {
+            let mut made = song(made);
+            splice(&mut made, &song(source), &Seam { region, source_start, ramp });
+            assert_eq!(made.channels[0], expected);
+        }
     }
 
     /// A source of 23 samples gives 20 new ones: the last three do not fill a frame.

@@ -72,7 +72,6 @@ impl GpuFault {
         matches!(self, Self::Memory | Self::Unknown)
     }
 
-    /// Returns the remedy.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Memory => {

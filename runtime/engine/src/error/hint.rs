@@ -99,7 +99,7 @@ fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
         (_, Kind::NotADirectory) => "a part of the path is a file, not a folder",
         (Action::Read, Kind::NotFound) => "check the path",
         (Action::Read, Kind::PermissionDenied) => "check the permissions of the file",
-        (Action::Read, Kind::IsADirectory) => "name a file in it",
+        (_, Kind::IsADirectory) => "name a file in it",
         (Action::Read, Kind::TimedOut) => "start the program that writes to it, then this one",
         (Action::Read, _) => return None,
         (_, Kind::NotFound) => "check the path; its folder must exist",

@@ -37,7 +37,6 @@ impl Twister {
         self.next = if ahead == 0 { 0 } else { ((ahead - 1) % N as u64) as usize + 1 };
     }
 
-    /// Returns the next number.
     pub(super) fn next_u32(&mut self) -> u32 {
         if self.next == N {
             self.twist();

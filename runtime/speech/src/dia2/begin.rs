@@ -47,9 +47,6 @@ pub(super) fn fresh<B: Backend>(
 }
 
 /// The state at the beginning of a plan with a snapshot.
-///
-/// # Errors
-/// The errors of the device.
 pub(super) fn of_snapshot<B: Backend>(
     snapshot: &Snapshot<B>,
     plan: &Plan,

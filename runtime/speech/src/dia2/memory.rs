@@ -13,9 +13,14 @@ use crate::memory;
 pub(super) const MOST_DECODED: usize = 256;
 
 /// Computes the needs of backbone and depformer, which have `parameters` together, for a run with
-/// `rows` rows.
-pub fn networks(config: &dia2::Config, parameters: u64, rows: usize, widths: Widths) -> MemoryNeed {
-    let decoder = &config.model.decoder;
+/// `rows` rows. `in_place` is true if tables are read in their file.
+pub fn networks(
+    config: &dia2::Config,
+    (parameters, in_place): (u64, bool),
+    rows: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let (data, decoder, depformer) = (&config.data, &config.model.decoder, &config.model.depformer);
     let sizes = LayerSizes {
         hidden: decoder.n_embd,
         intermediate: decoder.n_hidden,
@@ -25,14 +30,18 @@ pub fn networks(config: &dia2::Config, parameters: u64, rows: usize, widths: Wid
     let steps = config.runtime.max_context_steps + 1;
     let one = product(&[keys, steps, rows]) * widths.number;
     let inner = decoder.low_rank_dim.unwrap_or(decoder.n_embd);
-    let table = product(&[config.data.text_vocab_size, inner]);
+    let table = product(&[data.text_vocab_size, inner]);
+    let codes = data.codebooks() * decoder.n_embd + config.schedule().len() * depformer.n_embd;
+    let text = if depformer.text_embedding { depformer.n_embd } else { 0 };
+    let tables =
+        table + product(&[data.audio_vocab_size, codes]) + product(&[data.text_vocab_size, text]);
     MemoryNeed {
         stage: stage::SPEECH,
         lifetime: Lifetime::Run,
-        weights: widths.weights(parameters),
+        weights: widths.weights_and_tables(parameters, tables, in_place),
         work: sizes.work(rows, widths.number),
         cache: 2 * decoder.n_layer as u64 * one,
-        largest: widths.weights(table).max(one),
+        largest: widths.weights_of_others(table).max(one),
     }
 }
 

@@ -350,7 +350,6 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         }
     }
 
-    /// Ends the run.
     fn end(&mut self, ended: EndReason) {
         self.is_over = true;
         let machine = &self.run.state().machine;

@@ -33,7 +33,6 @@ pub(super) fn json(file: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Reads entries.
 pub(super) fn entries(value: &Value) -> Vec<Entry> {
     let number = |value: &Value| value.as_u64().expect("a number");
     let entry = |entry: &Value| Entry {

@@ -82,7 +82,6 @@ impl Align {
         self.n = n;
     }
 
-    /// True in the first chunk.
     pub(super) fn is_first(&self) -> bool {
         self.is_first
     }

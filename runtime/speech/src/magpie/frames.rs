@@ -308,7 +308,6 @@ fn state_of(align: &Align) -> TextState {
     }
 }
 
-/// Returns the mean of the layers.
 fn mean(layers: &[Vec<f32>]) -> Vec<f32> {
     let length = layers.first().map_or(0, Vec::len);
     let count = layers.len() as f32;

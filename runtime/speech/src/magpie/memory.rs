@@ -30,14 +30,19 @@ pub fn decoder(
     let one = product(&[layers.d_model, positions, rows]) * widths.number;
     let of =
         LayerSizes { hidden: layers.d_model, intermediate: layers.d_ffn, heads: layers.d_model };
+    // The tables of codes, of text, of voices, and of positions.
     let table = product(&[sizes.code_rows(), config.codes_per_stack(sizes), layers.d_model]);
+    let words = sizes.text_rows + sizes.context_lengths.len() * sizes.context_rows;
+    let places = [&config.encoder, layers]
+        .map(|stack| product(&[stack.max_length_causal_mask, stack.d_model]));
+    let tables = table + product(&[words, config.embedding_dim]) + places.iter().sum::<u64>();
     MemoryNeed {
         stage: stage::DECODER,
         lifetime: Lifetime::Run,
-        weights: widths.weights(parameters),
+        weights: widths.weights_and_tables(parameters, tables, false),
         work: of.work(positions * rows, widths.number),
         cache: 2 * layers.n_layers as u64 * one,
-        largest: widths.weights(table).max(one),
+        largest: widths.weights_of_others(table).max(one),
     }
 }
 

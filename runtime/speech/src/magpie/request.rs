@@ -21,7 +21,7 @@ fields! {
         pub open_jtalk: Option<Vec<JapaneseWord>>,
         /// A voice of the model, by its name or number.
         pub voice: Option<String>,
-        /// The language, by its code in the model; English if it is absent.
+        /// The language, by its code or name; English if it is absent.
         pub language: Option<String>,
         /// The seed of the draws.
         pub seed: Option<u64>,

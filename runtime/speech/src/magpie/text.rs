@@ -184,7 +184,8 @@ impl Tokenizers {
         languages
     }
 
-    /// Returns a language as the model spells it, `pt-BR` for `pt-br`; an unknown one as it stands.
+    /// Returns a language as the model spells it, `pt-BR` for `pt-br` and `de` for `German`; an unknown one as
+    /// it stands.
     pub fn spelling<'a>(&'a self, language: &'a str) -> &'a str {
         let own = match &self.mapping {
             Some(mapping) => mapping.spelling(language),

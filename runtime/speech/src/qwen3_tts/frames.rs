@@ -75,7 +75,6 @@ struct Run<B: Backend> {
 /// The talker's keys and values of the first rows of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptCache<B: Backend> {
-    /// The rows.
     pub(crate) rows: Vec<Row>,
     /// Keys and values of every layer, `[1, kv_heads, rows, D]`.
     pub(crate) keys_values: Vec<[Tensor<B, 4>; 2]>,

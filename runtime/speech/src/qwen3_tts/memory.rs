@@ -18,15 +18,16 @@ const PROMPT: usize = 512;
 const RECORDING: usize = 64;
 
 /// Computes the needs of talker and code predictor for `rows` runs at once of at most `positions`
-/// prompt rows and frames.
+/// prompt rows and frames. `in_place` is true if tables are read in their file.
 pub fn talker(
     config: &Config,
-    parameters: u64,
+    (parameters, in_place): (u64, bool),
     rows: usize,
     positions: usize,
     widths: Widths,
 ) -> MemoryNeed {
-    let layers = &config.talker_config.layers;
+    let talker = &config.talker_config;
+    let layers = &talker.layers;
     let sizes = LayerSizes {
         hidden: layers.hidden_size,
         intermediate: layers.intermediate_size,
@@ -34,15 +35,17 @@ pub fn talker(
     };
     let keys = layers.num_key_value_heads * layers.head_dim;
     let one = product(&[keys, positions, rows]) * widths.number;
-    let table =
-        product(&[config.talker_config.text_vocab_size, config.talker_config.text_hidden_size]);
+    let table = product(&[talker.text_vocab_size, talker.text_hidden_size]);
+    let others = talker.num_code_groups.saturating_sub(1);
+    let codes = talker.vocab_size + others * talker.code_predictor_config.vocab_size;
+    let tables = table + product(&[codes, layers.hidden_size]);
     MemoryNeed {
         stage: stage::TALKER,
         lifetime: Lifetime::Run,
-        weights: widths.weights(parameters),
+        weights: widths.weights_and_tables(parameters, tables, in_place),
         work: sizes.work(PROMPT.min(positions), widths.number),
         cache: 2 * layers.num_hidden_layers as u64 * one,
-        largest: widths.weights(table).max(one),
+        largest: widths.weights_of_others(table).max(one),
     }
 }
 
@@ -105,12 +108,18 @@ mod tests {
         let size = |network| model.size(network).expect("built in").parameters;
         let parameters = size(Qwen3TtsNetwork::Talker);
         let of = |rows, positions| {
-            talker(model.config(), parameters, rows, positions, Widths::all(DType::F32))
+            talker(model.config(), (parameters, false), rows, positions, Widths::all(DType::F32))
         };
         let layers = &model.config().talker_config.layers;
         let one = 2 * layers.num_hidden_layers * layers.num_key_value_heads * layers.head_dim * 4;
         assert_eq!(of(3, 100).cache, (one * 3 * 100) as u64);
         assert_eq!(of(1, 100).weights, 4 * parameters);
+        // A text table of 450 times 40 and code tables of 1,088 and 15 times 64 rows of 48 stay bf16.
+        let widths = Widths { weight: DType::I8, number: 4 };
+        for (in_place, bytes) in [(false, 2 * 116_304), (true, 0)] {
+            let need = talker(model.config(), (parameters, in_place), 1, 100, widths);
+            assert_eq!(need.weights, (parameters - 116_304) / 8 * 9 + bytes);
+        }
         let decoder = size(Qwen3TtsNetwork::CodecDecoder);
         let config = &model.codec_config().decoder_config;
         let decoder = codec_decoder(config, decoder, 8, Widths::all(DType::F32));

@@ -208,9 +208,6 @@ fn is_before_frames(request: &Request, config: &Config) -> bool {
 }
 
 /// Returns the most frames of a text of `tokens` after a prompt of `rows`, and the reason of an end there.
-///
-/// # Errors
-/// [`SpeechError::TooLong`] if no position is left.
 fn most_frames(
     request: &Request,
     sampling: &GenerationConfig,

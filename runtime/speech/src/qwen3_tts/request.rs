@@ -13,7 +13,7 @@ fields! {
         pub text: String,
         /// A named speaker of the model, or a kept voice.
         pub voice: Option<String>,
-        /// The language, by its name in the model, or `auto`.
+        /// The language, by its name in the model or its code, or `auto`.
         pub language: Option<String>,
         /// The manner of speaking, or the voice in words.
         pub instruct: Option<String>,

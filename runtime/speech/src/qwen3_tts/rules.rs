@@ -9,7 +9,7 @@ use super::{
     prompt::SpeakerRow,
     request::{Request, Sampling},
 };
-use crate::error::SpeechError;
+use crate::{error::SpeechError, languages};
 
 /// Fewest tokens that a segment may be limited to.
 const LEAST_SEGMENT: u32 = 10;
@@ -33,9 +33,6 @@ pub(super) struct Rules {
 
 impl Rules {
     /// Checks a request for a model; `has_voice` is true if the voice of a recording follows.
-    ///
-    /// # Errors
-    /// An error about a field that the model does not take, that is missing, or that is out of range.
     pub(super) fn of(request: &Request, has_voice: bool, model: &dyn Files) -> Result<Self, Error> {
         let mut notices = Vec::new();
         let positions = model.config().talker_config.max_position_embeddings as u32;
@@ -189,12 +186,18 @@ fn instruct(
     }
 }
 
+/// Returns the language of a model that `typed` means: its name in any case, or its code, `de` or `zh-CN`.
+pub fn language_of<'a>(typed: &str, config: &'a Config) -> Option<&'a str> {
+    let known: Vec<&'a str> = config.talker_config.languages().map(|(own, _)| own).collect();
+    languages::meant(typed, &known)
+}
+
 /// Returns the codec id of the language. A speaker of a dialect speaks the dialect in Chinese, and if no
 /// language is given. Without a voice the first speaker speaks, who may have a dialect.
 fn language(request: &Request, config: &Config) -> Result<Option<u32>, Error> {
     let talker = &config.talker_config;
     let typed = request.language.as_deref().unwrap_or("auto");
-    let name = typed.to_lowercase();
+    let name = language_of(typed, config).unwrap_or(typed).to_lowercase();
     let is_named = config.tts_model_type == ModelType::CustomVoice;
     let first = talker.spk_id.keys().next().filter(|_| is_named);
     let speaker = request.voice.as_ref().or(first);
@@ -228,8 +231,8 @@ mod tests {
             let request = Request { voice, language: name, ..Request::default() };
             language(&request, &config).expect("a language")
         };
-        assert_eq!([of(None, "Auto"), of(None, "Chinese")], [Some(90); 2]);
-        assert_eq!(of(None, "english"), Some(66));
+        assert_eq!(["Auto", "Chinese", "zh-CN"].map(|name| of(None, name)), [Some(90); 3]);
+        assert_eq!(["english", "EN", "en-US"].map(|name| of(None, name)), [Some(66); 3]);
         assert_eq!([of(Some("Ryan"), "auto"), of(Some(""), "auto")], [None; 2]);
         let talker = &mut config.talker_config;
         // Fine-tuned.

@@ -48,9 +48,6 @@ impl<B: Backend> StreamingDecoder<B> {
     }
 
     /// Begins the sound of a plan: after the recording of its voice, if it continues one.
-    ///
-    /// # Errors
-    /// As [`Self::begin`].
     pub(crate) fn of_plan(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
         let context = plan.voice.as_ref().and_then(|voice| voice.context.as_ref());
         Self::begin(context.map_or(&[][..], |context| &context.frames), networks)

@@ -168,7 +168,6 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         Ok(())
     }
 
-    /// Takes the step of run `id`.
     fn take(&mut self, id: usize, step: RunStep) -> Result<(), Error> {
         let index = self.runs.iter().position(|run| run.id == id).expect("a run that has begun");
         let run = &mut self.runs[index];

@@ -25,7 +25,6 @@ fn request(text: &str) -> Request {
     Request { text: text.into(), ..Request::default() }
 }
 
-/// Reads settings from JSON.
 fn set(json: &str) -> Sampling {
     serde_json::from_str(json).expect("settings")
 }

@@ -2,7 +2,7 @@
 
 mod snapshots;
 
-use std::{cell::Cell, fs, path::Path};
+use std::{cell::Cell, path::Path};
 
 use acestep_engine::{Error, Observe, Unobserved};
 use acestep_import::{Dia2, Dia2Choice};
@@ -15,7 +15,6 @@ use acestep_speech::{
     },
 };
 use burn_flex::{Flex, FlexDevice};
-use safetensors::SafeTensors;
 
 const MODEL: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_dia2/Dia2-tiny-alt");
@@ -95,16 +94,9 @@ fn chunks_of_any_size_are_the_same_sound() {
 #[test]
 fn a_loop_ends_the_run_before_a_chunk_is_full() {
     let folder = tempfile::tempdir().expect("a folder");
-    for file in fs::read_dir(MODEL).expect("the goldens are in the repository") {
-        let path = file.expect("a file").path();
-        fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("a copy");
-    }
+    super::copy_files(Path::new(MODEL), folder.path());
     let weights = folder.path().join("model.safetensors");
-    let mut bytes = fs::read(&weights).expect("weights");
-    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
-    let (from, to) = tensors.info("transformer.cb0_head.weight").expect("a head").data_offsets;
-    bytes[8 + header..][from..to].fill(0);
-    fs::write(&weights, bytes).expect("weights");
+    super::fill_with_zeros(&weights, "transformer.cb0_head.weight");
     let mimi = Some(format!("{MODEL}/../mimi"));
     let choice = Dia2Choice { mimi, ..Dia2Choice::default() };
     let model = Dia2::open(folder.path(), &choice).expect("a model");
@@ -198,7 +190,6 @@ fn a_seed_repeats_and_another_differs() {
     assert_ne!(of(3).spoken.frames, of(4).spoken.frames);
 }
 
-/// Collects notices.
 struct Notices(std::cell::RefCell<Vec<String>>);
 
 impl Observe for Notices {

@@ -1,6 +1,6 @@
 //! Properties of speech, with the random model inside the program.
 
-use std::cell::Cell;
+use std::{cell::Cell, fs, path::Path};
 
 use acestep_engine::{Audio, Error, Event, Observe, Unobserved};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
@@ -10,6 +10,7 @@ use acestep_speech::{
     qwen3_tts::{Networks, Plan, Request, Sampling, Speaking, StreamingDecoder, Voice, speak},
 };
 use burn_flex::{Flex, FlexDevice};
+use safetensors::SafeTensors;
 
 mod chained;
 mod dialogue;
@@ -48,6 +49,23 @@ fn spoken(model: &Qwen3Tts, request: &Request, seed: u64, chunks: Chunks) -> Spo
         speak(&plan, None, &networks(model), chunks, &Unobserved, &mut sink).expect("speech");
     assert_eq!(spoken.audio.channels, [streamed]);
     spoken
+}
+
+/// Copies the files of a directory.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("the goldens are in the repository") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a copy");
+    }
+}
+
+/// Makes all values of a tensor 0 in the file at `path`.
+fn fill_with_zeros(path: &Path, tensor: &str) {
+    let mut bytes = fs::read(path).expect("weights");
+    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
+    let (from, to) = tensors.info(tensor).expect("a tensor").data_offsets;
+    bytes[8 + header..][from..to].fill(0);
+    fs::write(path, bytes).expect("weights");
 }
 
 /// A signal that no network finds trivial.

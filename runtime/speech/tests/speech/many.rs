@@ -13,7 +13,7 @@ use burn_flex::{Flex, FlexDevice};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
-use super::{base, model, networks, recording, request, spoken};
+use super::{base, copy_files, fill_with_zeros, model, networks, recording, request, spoken};
 
 /// Speaks `plans` with `batch_size` rows. The samples of each run must be those of its result.
 fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken> {
@@ -117,11 +117,7 @@ pub(super) fn described(folder: &Path) -> Qwen3Tts {
     let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_qwen3_tts");
     for name in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
         fs::create_dir(folder.join(name)).expect("a folder");
-        for entry in fs::read_dir(Path::new(goldens).join(name)).expect("the goldens") {
-            let from = entry.expect("an entry").path();
-            let to = folder.join(name).join(from.file_name().expect("a name"));
-            fs::copy(&from, to).expect("a copy");
-        }
+        copy_files(&Path::new(goldens).join(name), &folder.join(name));
     }
     let path = folder.join("Qwen3-TTS-12Hz-0.6B-CustomVoice");
     let config = fs::read_to_string(path.join("config.json")).expect("a configuration");
@@ -201,11 +197,7 @@ fn a_tensor_of_another_name_is_refused() {
 /// A talker whose logits are all equal writes the first code for ever, and its request.
 fn looping(folder: &Path) -> (Qwen3Tts, Request) {
     let path = described(folder).path().join("model.safetensors");
-    let mut bytes = fs::read(&path).expect("weights");
-    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
-    let (from, to) = tensors.info("talker.codec_head.weight").expect("a head").data_offsets;
-    bytes[8 + header..][from..to].fill(0);
-    fs::write(&path, bytes).expect("weights");
+    fill_with_zeros(&path, "talker.codec_head.weight");
     let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
     let sampling =
         Sampling { do_sample: Some(false), max_new_tokens: Some(200), ..Sampling::default() };
@@ -247,38 +239,6 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
     let spoken = speak(&plan, None, &networks(&model), chunks, &observe, &mut sink);
     assert_eq!(spoken.expect("speech").frames.len(), 50);
     assert_eq!(frames.get(), 50);
-}
-
-/// The second sentence is longer than the first one, so it needs more rows and frames.
-#[test]
-fn the_longest_segment_decides_about_the_memory() {
-    let model = model();
-    let long = "The sea is calm tonight and the tide is full.";
-    let tokens = model.tokenizer().expect("a vocabulary").encode(long).len();
-    let max_text_tokens_per_segment = Some(tokens as u32);
-    let request = request(&format!("Yes. {long}"));
-    let request = Request { max_text_tokens_per_segment, ..request };
-    let request = Request { sampling: Sampling::default(), ..request };
-    let plan = Plan::new(&request, None, 0, &model).expect("a plan");
-    let mut segments = vec![plan.clone()];
-    while let Some(next) = segments.last().expect("one").next(&[], &model).expect("a plan") {
-        segments.push(next);
-    }
-    let positions: Vec<usize> =
-        segments.iter().map(|plan| plan.prompt.rows.len() + plan.most_frames).collect();
-    let longest = *positions.iter().max().expect("one");
-    assert!(segments.len() > 1 && longest > positions[0], "{positions:?}");
-    assert_eq!(plan.most_positions(&model).expect("plans"), longest);
-
-    // A described voice is a recording of the first segment in the prompt of the others.
-    let folder = tempfile::tempdir().expect("a folder");
-    let model = described(folder.path());
-    let plan = Plan::new(&Request { voice: None, ..request }, None, 0, &model).expect("a plan");
-    let frames = vec![vec![0; 16]; plan.most_frames];
-    let next = plan.next(&frames, &model).expect("a plan").expect("a second segment");
-    let least = next.prompt.rows.len() + next.most_frames;
-    assert!(next.prompt.rows.len() > plan.most_frames);
-    assert!(plan.most_positions(&model).expect("plans") >= least);
 }
 
 /// The most positions are those of the plans of all segments, also with a voice and streamed text.

@@ -87,7 +87,6 @@ fn compare_sizes(values: &Values<'_>, tensors: &Tensors) -> Parsed<()> {
     rows.map_or(Ok(()), |rows| expect(values, key, &values.number(key)?, &json!(rows)))
 }
 
-/// Returns the configuration of the model.
 fn model_config(values: &Values<'_>) -> Parsed<Json> {
     for (key, expected) in [
         ("norm_eps", json!(1e-5)),
@@ -162,7 +161,6 @@ fn model_config(values: &Values<'_>) -> Parsed<Json> {
     }))
 }
 
-/// Returns the configuration of the codec.
 fn codec_config(values: &Values<'_>) -> Parsed<Json> {
     for (key, expected) in [
         ("codec.dec.snake_eps", json!(1e-9)),

@@ -24,9 +24,6 @@ use crate::{
 };
 
 /// Returns config.json and generation_config.json of a talker's file.
-///
-/// # Errors
-/// The name of a value that is missing or of another type.
 pub(super) fn of_talker(
     header: &Header,
     tensors: &Tensors,
@@ -115,18 +112,12 @@ fn speaker_encoder(values: &Values<'_>, tensors: &Tensors) -> Result<Json, Strin
 /// Returns generation_config.json, whose keys may be missing in a release too.
 fn generation(header: &Header) -> Result<Json, String> {
     let mut config = Map::new();
-    for (key, from) in [
-        ("do_sample", "do_sample"),
-        ("top_k", "top_k"),
-        ("top_p", "top_p"),
-        ("temperature", "temperature"),
-        ("repetition_penalty", "repetition_penalty"),
-        ("subtalker_dosample", "subtalker_do_sample"),
-        ("subtalker_top_k", "subtalker_top_k"),
-        ("subtalker_top_p", "subtalker_top_p"),
-        ("subtalker_temperature", "subtalker_temperature"),
-        ("max_new_tokens", "max_new_tokens"),
-    ] {
+    let keys = "
+        do_sample top_k top_p temperature repetition_penalty subtalker_dosample subtalker_top_k
+        subtalker_top_p subtalker_temperature max_new_tokens";
+    for key in keys.split_whitespace() {
+        // The only key that the release spells in another way.
+        let from = if key == "subtalker_dosample" { "subtalker_do_sample" } else { key };
         let value = match header.values.get(&format!("generation.{from}")) {
             Some(Value::Unsigned(number)) => Json::from(*number),
             Some(Value::Float(number)) => Json::from(*number),
@@ -144,9 +135,6 @@ fn generation(header: &Header) -> Result<Json, String> {
 }
 
 /// Returns config.json of the codec's file.
-///
-/// # Errors
-/// As [`of_talker`].
 pub(super) fn of_codec(header: &Header) -> Result<String, String> {
     let values = Values { header, prefix: CODEC };
     let mut config = Map::new();

@@ -26,9 +26,6 @@ const ADDED: u64 = 4;
 const NONE: u64 = 5;
 
 /// Returns vocab.json, merges.txt and tokenizer_config.json; nothing if the file has no tokenizer.
-///
-/// # Errors
-/// A reason, if the lists contradict each other.
 pub(super) fn texts(header: &Header) -> Result<Vec<(&'static str, String)>, String> {
     let (Some(tokens), Some(merges)) = (header.texts(TOKENS), header.texts(MERGES)) else {
         return Ok(Vec::new());

@@ -169,9 +169,6 @@ impl Decoded {
     }
 
     /// Refuses a sound that has more samples than may be decoded.
-    ///
-    /// # Errors
-    /// [`Problem::TooManySamples`].
     pub(super) fn check_size(&self) -> Result<(), Problem> {
         let Self { audio, channels, most, .. } = self;
         let least = MOST_SECONDS as usize * audio.sample_rate as usize;

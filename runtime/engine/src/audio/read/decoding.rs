@@ -25,7 +25,6 @@ use super::{
 /// Consecutive frames of another format that are accepted as a change, not as damage.
 const SURE: usize = 3;
 
-/// The decoder of a track.
 pub(super) struct Decoder {
     inner: Box<dyn AudioDecoder>,
     track: Track,

@@ -92,9 +92,6 @@ fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> 
 }
 
 /// Returns the parts that are read instead of `bytes`.
-///
-/// # Errors
-/// If the codec is not supported, a header lacks something, or reading from disk fails.
 pub(super) fn repair(bytes: &mut Bytes) -> Result<Repaired, Failure> {
     let region = 0..bytes.length();
     let Some((kind, start)) = tags::beginning(bytes, &region)? else {

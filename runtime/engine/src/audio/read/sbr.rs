@@ -53,7 +53,6 @@ pub(super) fn is_declared(config: &[u8]) -> bool {
     kind == Some(5) || kind == Some(29) || more == (Some(0x2b7), Some(5), Some(1))
 }
 
-/// Reads `count` bits from bit `at`.
 fn bits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     (at..at + count).try_fold(0, |sum, place| {
         let byte = bytes.get(place / 8)?;

@@ -46,7 +46,6 @@ impl Bytes {
         Self::new(Box::new(Cursor::new(bytes.to_vec()))).expect("in memory")
     }
 
-    /// The number of bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
@@ -93,7 +92,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A reader of `parts` of `bytes`.
     pub(super) fn new(bytes: Bytes, parts: Vec<Segment>) -> io::Result<Self> {
         let length = parts.iter().map(Segment::length).sum();
         let mut source = Self { bytes, parts, tail: vec![], position: 0, length };

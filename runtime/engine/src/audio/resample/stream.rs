@@ -17,9 +17,6 @@ pub(in crate::audio) struct Stream {
 impl Stream {
     /// A sound of `channels` channels. If it `is_stereo`, it is brought into `[-1, 1]`, and one channel is
     /// doubled.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] for an implausible rate.
     pub(in crate::audio) fn new(
         channels: usize,
         [from, to]: [u32; 2],
@@ -34,9 +31,6 @@ impl Stream {
     }
 
     /// Takes all samples of each channel, and returns the whole sound.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
     pub(super) fn whole(
         mut self,
         channels: Vec<Vec<f32>>,

@@ -129,7 +129,6 @@ fn a_song_of_no_sample_is_a_file_without_sound() {
     }
 }
 
-/// Loud noise.
 fn noise() -> impl FnMut() -> f32 {
     let mut state = 7u32;
     move || {

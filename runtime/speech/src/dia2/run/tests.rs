@@ -109,7 +109,6 @@ fn count(value: &Value) -> usize {
     value.as_u64().expect("a count") as usize
 }
 
-/// Compares a run with its golden.
 fn compare(name: &str, golden: &Value) {
     let tokenizer = testing::tokenizer();
     let reader = testing::reader(&tokenizer);

@@ -160,12 +160,10 @@ impl G2pConfig {
         if self.parsed_phoneme_dict.is_some() { "" } else { own }
     }
 
-    /// The prefix of tones.
     pub(super) fn tone_prefix(&self) -> &str {
         self.tone_prefix.as_deref().unwrap_or_default()
     }
 
-    /// The prefix of Latin letters.
     pub(super) fn ascii_letter_prefix(&self) -> &str {
         self.ascii_letter_prefix.as_deref().unwrap_or_default()
     }

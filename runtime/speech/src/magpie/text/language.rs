@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::magpie::MagpieError;
+use crate::{languages, magpie::MagpieError};
 
 /// The tokenizers that each language may have, the best first.
 const TABLE: [(&str, &[&str]); 9] = [
@@ -26,9 +26,9 @@ pub fn tokenizer_of<'a>(language: &str, names: &[&'a str]) -> Option<&'a str> {
     wanted.iter().find_map(|wanted| names.iter().copied().find(|name| name == wanted))
 }
 
-/// Returns the spelling of a language in a file without a mapping: `en` for `EN`.
+/// Returns the spelling of a language in a file without a mapping: `en` for `EN` and `English`.
 pub(super) fn spelling(language: &str) -> Option<&'static str> {
-    TABLE.iter().map(|(own, _)| *own).find(|own| own.eq_ignore_ascii_case(language))
+    languages::meant(language, &TABLE.map(|(own, _)| own))
 }
 
 /// Returns the languages of a file without a mapping.
@@ -62,9 +62,10 @@ impl Mapping {
         self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))
     }
 
-    /// Returns the spelling of a language in the file: `pt-BR` for `pt-br`.
+    /// Returns the spelling of a language in the file: `pt-BR` for `pt-br` and `pt`.
     pub(super) fn spelling(&self, language: &str) -> Option<&str> {
-        self.of(language).map(|(own, _)| &**own)
+        let known: Vec<&str> = self.0.iter().map(|(own, _)| &**own).collect();
+        languages::meant(language, &known)
     }
 
     pub(super) fn tokenizer_of<'a>(&self, language: &str, names: &[&'a str]) -> Option<&'a str> {

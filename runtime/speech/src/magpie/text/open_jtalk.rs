@@ -13,7 +13,6 @@ use jpreprocess::{
 use super::japanese::JapaneseWord;
 use crate::magpie::MagpieError;
 
-/// The files of a dictionary.
 pub(super) const FILES: [&str; 8] = [
     "char_def.bin",
     "dict.da",

@@ -64,7 +64,6 @@ impl Pinyin {
         Ok(Self { jieba: Jieba::new(), syllables, beginnings })
     }
 
-    /// Returns the words of a text.
     pub(super) fn words(&self, text: &str) -> Vec<String> {
         self.jieba.cut(text, true).into_iter().map(|token| token.word.to_owned()).collect()
     }

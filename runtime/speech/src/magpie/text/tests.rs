@@ -235,6 +235,8 @@ fn the_case_of_a_language_does_not_matter() {
         assert_eq!(ids(given).expect(given), ids(own).expect(own));
     }
     assert_eq!(tokenizers("s1").spelling("pt-br"), "pt-br");
+    assert_eq!(tokenizers("s1").spelling("German"), "de");
+    assert_eq!(tokenizers("s2").spelling("ja-JP"), "ja");
     assert!(tokenizers("s1").encode("pt-br", "olá", Tools::default()).is_err());
 }
 
@@ -309,6 +311,14 @@ fn written(config: Value, files: &[(&str, &str)]) -> Result<Tokenizers, MagpieEr
     Tokenizers::read(&config, &artefact)
 }
 
+/// Returns the symbols of a text by the first of the tokenizers.
+fn symbols(own: &Tokenizers, language: &str, text: &str) -> String {
+    let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
+    let tokens = tokens.expect("a list");
+    let ids = own.encode(language, text, Tools::default()).expect("ids").ids;
+    ids.into_iter().map(|id| tokens[id as usize].clone()).collect()
+}
+
 /// `IpaG2p` has `ignore_ambiguous_words: bool = True`, and a null is not true. The words are spelled
 /// then, also the stem of a word with `s`; one pronunciation in capitals does not help.
 #[test]
@@ -324,11 +334,7 @@ fn a_word_with_several_pronunciations_is_spelled_unless_the_file_says_otherwise(
         let config = serde_json::json!({
             "text_tokenizers": { "english_phoneme": { "_target_": "IPATokenizer", "g2p": g2p } },
         });
-        let own = written(config, &[("d", dictionary)]).expect("tokenizers");
-        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
-        let tokens = tokens.expect("a list");
-        let ids = own.encode("en", text, Tools::default()).expect("ids").ids;
-        ids.into_iter().map(|id| tokens[id as usize].clone()).collect::<Vec<_>>().concat()
+        symbols(&written(config, &[("d", dictionary)]).expect("tokenizers"), "en", text)
     };
     assert_eq!(ids(None, "upper", "read seat"), "#R#E#A#D t");
     assert_eq!(ids(Some(true.into()), "upper", "reads seats"), "#R#E#A#D#S ts");

@@ -124,7 +124,6 @@ impl Tokenizer {
         }
     }
 
-    /// True if it reads texts.
     pub(super) fn is_read(&self) -> bool {
         match self {
             Self::Bytes | Self::Symbols { .. } => true,

@@ -85,7 +85,6 @@ impl Reader {
         Ok((head.len() == 8).then_some((*name, length.into())))
     }
 
-    /// Returns all chunks of `region`.
     pub(super) fn all(&self, bytes: &mut Bytes, region: Range<u64>) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         let mut at = region.start;

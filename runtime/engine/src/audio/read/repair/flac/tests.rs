@@ -35,7 +35,6 @@ fn flac(blocks: &[Vec<u8>], frames: &[u8]) -> Vec<u8> {
     [b"fLaC", &blocks.concat()[..], frames].concat()
 }
 
-/// The positions of all frames.
 fn starts(frames: &[u8]) -> Vec<usize> {
     let is_start = |&at: &usize| Frame::of(&frames[at..]).is_some();
     (0..frames.len()).filter(is_start).collect()
