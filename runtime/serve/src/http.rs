@@ -53,7 +53,6 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::get,
 };
 use tokio::{net::TcpListener, sync::watch, time};
 use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
@@ -86,6 +85,9 @@ const LAST: Duration = Duration::from_secs(5);
 /// Headers of answers that pages of other sites may read, if their origin is allowed.
 const SHOWN: &str =
     "X-Job-Id, Location, Retry-After, Content-Range, ETag, X-Sample-Rate, X-Channels";
+
+/// The answer to a request.
+type Answer<T = axum::Json<serde_json::Value>> = Result<T, ApiError>;
 
 /// The state of a server.
 pub struct Server {
@@ -369,16 +371,4 @@ pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()>
             Ok(())
         }
     }
-}
-
-/// A route that takes GET and HEAD.
-type Get = axum::routing::MethodRouter<Arc<Server>>;
-
-/// Shortens the definition of routes.
-fn read<H, T>(handler: H) -> Get
-where
-    H: axum::handler::Handler<T, Arc<Server>>,
-    T: 'static,
-{
-    get(handler)
 }

@@ -103,36 +103,29 @@ impl Installed {
     /// Names and descriptions of the models of a family.
     fn names(&self, family: Family) -> Vec<(String, String)> {
         let of = |release: &Release| (release.name.to_owned(), release.about.to_owned());
-        let inside = || {
-            let all = BUILT_IN_MODELS.iter();
-            all.map(|model| (model.name.to_owned(), model.about.to_owned()))
-        };
-        match family {
+        let inside = BUILT_IN_MODELS.iter();
+        let inside = inside.map(|model| (model.name.to_owned(), model.about.to_owned()));
+        let (mut names, configured): (Vec<_>, _) = match family {
             Family::Music => {
-                let configured = (self.model.clone(), "the configured model".to_owned());
-                let mut names: Vec<_> =
-                    self.present(&acestep::MODELS).map(of).chain(inside()).collect();
-                // A model that was chosen by its path or by another name.
-                if !names.iter().any(|(name, _)| *name == self.model) {
-                    names.insert(0, configured);
-                }
-                names
+                let names = self.present(&acestep::MODELS).map(of).chain(inside);
+                (names.collect(), Some(&self.model))
             }
             Family::Language => {
-                self.present(&acestep::LANGUAGE_MODELS).map(of).chain(inside()).collect()
+                (self.present(&acestep::LANGUAGE_MODELS).map(of).chain(inside).collect(), None)
             }
             Family::Speech => {
                 let is_here = |of: &&Release| self.layout.presence(of) == Presence::Whole;
-                let mut names: Vec<_> = speech::releases().filter(is_here).map(of).collect();
                 let (tiny, about) = speech::built_in();
-                names.push((tiny.to_owned(), about.to_owned()));
-                if !names.iter().any(|(name, _)| *name == self.speech_model) {
-                    let about = "the configured model".to_owned();
-                    names.insert(0, (self.speech_model.clone(), about));
-                }
-                names
+                let tiny = [(tiny.to_owned(), about.to_owned())];
+                let names = speech::releases().filter(is_here).map(of).chain(tiny);
+                (names.collect(), Some(&self.speech_model))
             }
+        };
+        // A model that was chosen by its path or by another name.
+        if let Some(own) = configured.filter(|own| !names.iter().any(|(name, _)| name == *own)) {
+            names.insert(0, (own.clone(), "the configured model".to_owned()));
         }
+        names
     }
 
     /// Names of the models that a job can have.
@@ -256,7 +249,7 @@ impl Catalog for Installed {
         }
         if self.speech_model == speech::built_in().0 {
             let text = "no speech model is here, so speech is noise".to_owned();
-            lack(text, "acestep model pull qwen3-tts-0.6b-base");
+            lack(text, "acestep model pull qwen3-tts-0.6b-custom");
         }
         missing
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     job::{Millis, State, now},
     objects::Objects,
-    store::{File, Selection, Store, StoreError},
+    store::{File, Selection, Store, StoreError, StoreFuture},
 };
 
 const SWEEP: Duration = Duration::from_secs(2);
@@ -94,7 +94,7 @@ pub async fn clean(
         let (id, attempts) = (job.id, job.attempts);
         match blocking(objects, move |objects| objects.remove(id, attempts)).await {
             Ok(()) => {
-                store.forget(id).await?;
+                removing(objects, || store.forget(id)).await?;
             }
             Err(error) => tracing::error!(job = %id, %error, "its results cannot be removed"),
         }
@@ -105,7 +105,25 @@ pub async fn clean(
     if let Err(error) = blocking(objects, |objects| objects.remove_parts(DEAD)).await {
         tracing::error!(%error, "parts of uploads cannot be removed");
     }
+    if let Err(error) = blocking(objects, |objects| objects.keep_reserve()).await {
+        tracing::debug!(%error, "no room can be kept for removals");
+    }
     Ok(())
+}
+
+/// Runs a write of the queue that is part of a removal: on a full disk once more, with the room of the reserve.
+pub(crate) async fn removing<'a, T>(
+    objects: &Objects,
+    write: impl Fn() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    match write().await {
+        Err(error) if error.is_full => {}
+        done => return done,
+    }
+    if let Err(error) = blocking(objects, |objects| objects.use_reserve()).await {
+        tracing::error!(%error, "the room for removals cannot be used");
+    }
+    write().await
 }
 
 /// Runs work that blocks on another thread. Files of many machines are asked for over the runtime, so a
@@ -141,7 +159,7 @@ pub(crate) async fn remove_files(
     };
     keep(&mut files, &needed(store).await?);
     for file in &files {
-        store.forget_file(file.id).await?;
+        removing(objects, || store.forget_file(file.id)).await?;
     }
     for file in keep(&mut files, &needed(store).await?) {
         store.put_file(file).await?;
@@ -179,5 +197,29 @@ pub(crate) fn ids(value: &Value, found: &mut HashSet<Uuid>) {
         Value::Array(values) => values.iter().for_each(|value| ids(value, found)),
         Value::Object(values) => values.values().for_each(|value| ids(value, found)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_removal_on_a_full_disk_takes_the_room_of_the_reserve() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let objects = Objects::open(folder.path()).expect("a folder");
+        objects.keep_reserve().expect("room");
+        let reserve = folder.path().join("reserve");
+        // The disk has no other room.
+        let write = || -> StoreFuture<'_, ()> {
+            let is_full = reserve.exists();
+            let error = StoreError { is_full, ..StoreError::new("no room") };
+            Box::pin(async move { if is_full { Err(error) } else { Ok(()) } })
+        };
+        assert!(write().await.is_err());
+        removing(&objects, write).await.expect("room");
+        assert!(!reserve.exists());
+        objects.keep_reserve().expect("room again");
+        assert_eq!(reserve.metadata().expect("a file").len(), 256 << 10);
     }
 }

@@ -1,7 +1,7 @@
 //! Files of jobs: results, and what clients sent.
 //!
 //! ```text
-//! results/<job>/<attempt>/<name>     files/<id>
+//! results/<job>/<attempt>/<name>     files/<id>     reserve
 //! ```
 //!
 //! An attempt has its own folder, so a worker that lost its lease never touches its successor's files.
@@ -34,6 +34,11 @@ use crate::{
     job::{Content, Output},
     store::Lease,
 };
+
+/// A file whose room removals take when the disk is full: the queue needs some to forget anything.
+const RESERVE: &str = "reserve";
+/// Its size.
+const RESERVED: usize = 256 << 10;
 
 /// The folder of files.
 #[derive(Debug, Clone)]
@@ -228,6 +233,22 @@ impl Objects {
         let mut file = tempfile::tempfile_in(self.incoming())?;
         io::Write::write_all(&mut file, &vec![0; bytes])?;
         file.sync_all()
+    }
+
+    /// Keeps room for removals. With a queue of many machines nothing of it lies here.
+    pub(crate) fn keep_reserve(&self) -> io::Result<()> {
+        let path = self.root.join(RESERVE);
+        let is_kept = fs::metadata(&path).is_ok_and(|file| file.len() == RESERVED as u64);
+        if is_kept || self.remote.is_some() {
+            return Ok(());
+        }
+        // A part of it would take the last room of others.
+        fs::write(&path, vec![1u8; RESERVED]).inspect_err(|_| drop(fs::remove_file(&path)))
+    }
+
+    /// Frees the room of [`Objects::keep_reserve`].
+    pub(crate) fn use_reserve(&self) -> io::Result<()> {
+        missing_is_fine(fs::remove_file(self.root.join(RESERVE)))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, ToSocketAddrs as _},
     path::{Path, PathBuf},
     process::Stdio,
     sync::{
@@ -86,6 +86,9 @@ pub enum ServiceError {
         /// The reason.
         source: io::Error,
     },
+    /// A name without an address.
+    #[error("the host `{0}` has no address")]
+    Host(String),
     /// A network address without a key.
     #[error("{0} can be reached from the network, and no key is set")]
     Open(IpAddr),
@@ -127,6 +130,9 @@ impl ServiceError {
                 Some("ports below 1024 are for administrators: choose another `port`")
             }
             Self::Listen { .. } => Some("choose an address of this machine as `host`"),
+            Self::Host(_) => {
+                Some("give an address of this machine as `host`, or a name of it, without a port")
+            }
             Self::Open(_) => {
                 Some("set ACESTEP_API_KEY to a long random text, or pass `open` to let everyone in")
             }
@@ -172,6 +178,16 @@ pub async fn open(
     }
     #[cfg(not(feature = "nats"))]
     Err(ServiceError::NotBuiltIn(queue.to_owned()))
+}
+
+/// Returns the address of `host`, an address or a name. Of several it is one of IPv4: `localhost` is then
+/// 127.0.0.1, which every browser tries.
+///
+/// # Errors
+/// [`ServiceError::Host`].
+pub fn address(host: &str, port: u16) -> Result<SocketAddr, ServiceError> {
+    let found = (host, port).to_socket_addrs().into_iter().flatten();
+    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| ServiceError::Host(host.to_owned()))
 }
 
 /// Returns the addresses of a queue without names of users, passwords and tokens.

@@ -2,7 +2,7 @@
 //!
 //! The program and a server give the values, and show the results. Each task has two forms: on an
 //! [`Engine`](acestep_engine::Engine), which loads the networks and drops them, and generic over
-//! the backend (`.._with`), with networks that the caller keeps.
+//! the backend (`.._with`; [`speech::open_on`]), with networks that the caller keeps.
 //!
 //! | module | content |
 //! |---|---|

@@ -157,7 +157,9 @@ pub fn place(path: &Path) -> PathBuf {
 pub fn check_new_folder(folder: &Path) -> Result<(), Error> {
     let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
     let first = folder.ancestors().take_while(absent).last();
-    first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
+    // Without the last separator: `check_target` refuses `new/` as a file.
+    let name = |path: &Path| path.components().collect::<PathBuf>();
+    first.map_or(Ok(()), |path| check_target(&name(path), Existing::Replace))
 }
 
 /// Refuses a folder for the conditions of the diffusion transformer that could not be written, or is one of
@@ -205,5 +207,12 @@ mod tests {
             assert_eq!(error, format!("`{name}` would be written over itself"));
         }
         of(&other).expect("no input");
+    }
+
+    #[test]
+    fn the_name_of_a_new_folder_may_end_with_a_separator() {
+        let folder = tempfile::tempdir().expect("a folder");
+        check_new_folder(&folder.path().join("new/deeper/")).expect("a folder's name");
+        check_new_folder(&folder.path().join("new/")).expect("a folder's name");
     }
 }

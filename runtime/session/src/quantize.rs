@@ -1,6 +1,6 @@
 //! Models whose matrices in int8 are kept in files beside their weights.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use acestep_engine::{Device, Engine, Error, device::Dtype, on_engine};
 use acestep_import::{
@@ -18,7 +18,7 @@ use crate::{
 enum Model {
     Music(Box<DitDir>),
     Language(Box<LanguageModelDir>),
-    Speech(Box<dyn SpeechModel>),
+    Speech(Arc<dyn SpeechModel>),
 }
 
 /// Writes the matrices of the networks of a model that run in int8, and returns the files. `name` is that

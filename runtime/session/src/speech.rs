@@ -1,8 +1,8 @@
 //! Texts to speech with a model of any family.
 //!
 //! [`open`] finds the model, [`SpeechModel::prepare`] checks everything before anything is loaded, and
-//! [`Prepared::speak`] speaks. [`open_on`] does the same for a program whose networks stay in memory. A
-//! family is one module here.
+//! [`Ready::speak`] speaks. [`open_on`] opens a model for a program whose networks stay in memory. A family is
+//! one module here.
 //!
 //! | module | content |
 //! |---|---|
@@ -12,27 +12,29 @@
 //! | `recent` | values that were used last |
 //! | `reason` | errors for programs |
 
-pub mod dia2;
+mod dia2;
 mod fields;
 mod files;
 mod kept;
-pub mod magpie;
-pub mod qwen3_tts;
+mod magpie;
+mod qwen3_tts;
 mod reason;
 mod recent;
 mod resident;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acestep_engine::{Engine, Error, Notice, Observe, files::Existing, texts::unix_lines};
 use acestep_import::{Layout, Release};
-use acestep_speech::{Options, Spoken, Voices};
+use acestep_speech::{Spoken, Voices};
 
-pub use fields::{FILES, Fields, TEXTS, is_content};
+pub use fields::{FILES, Fields, TEXTS, check_files, is_content};
 use fields::{check_fields, flag, given, taken, text, unix_texts};
 pub use kept::{KeptVoiceInfo, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};
-use resident::no_more;
 pub use resident::{Arriving, Ready, SpeechOn, open_on};
 
 use crate::SessionError;
@@ -61,7 +63,7 @@ pub fn open(
     fields: &mut Fields,
     voices: Option<&Voices>,
     layout: &Layout,
-) -> Result<Box<dyn SpeechModel>, Error> {
+) -> Result<Arc<dyn SpeechModel>, Error> {
     let kept = kept::model_of(choice, fields, voices);
     // A voice that Qwen3-TTS keeps names its model there.
     let is_open = kept.is_none() && !kept::is_kept(fields, voices);
@@ -72,12 +74,12 @@ pub fn open(
     let first = || able().or_else(|| layout.first_speech_model().map(|release| release.name));
     let choice = choice.or(kept.as_deref()).or_else(|| is_open.then(first).flatten());
     if let Some(model) = dia2::find(choice, fields, layout) {
-        return Ok(Box::new(model?));
+        return Ok(Arc::new(model?));
     }
     if let Some(model) = magpie::find(choice, fields, layout) {
-        return Ok(Box::new(model?));
+        return Ok(Arc::new(model?));
     }
-    Ok(Box::new(qwen3_tts::find_with(choice, fields, voices, layout)?))
+    Ok(Arc::new(qwen3_tts::find_with(choice, fields, voices, layout)?))
 }
 
 /// Opens the model `choice` to keep a voice with, else the first installed one that takes the
@@ -89,11 +91,11 @@ pub fn open_to_keep(
     choice: Option<&str>,
     fields: &Fields,
     layout: &Layout,
-) -> Result<Box<dyn SpeechModel>, Error> {
+) -> Result<Arc<dyn SpeechModel>, Error> {
     match choice {
         Some(_) => open(choice, &mut Fields::new(), None, layout),
         None if fields.contains_key("speaker_1") => dia2::first(layout),
-        None => Ok(Box::new(qwen3_tts::first_base(layout)?)),
+        None => Ok(Arc::new(qwen3_tts::first_base(layout)?)),
     }
 }
 
@@ -183,16 +185,17 @@ pub trait SpeechModel: Send + Sync {
     /// needs a file.
     fn warmups(&self, voices: Option<&Voices>) -> Vec<(String, Fields)>;
 
-    /// Reads the voice and checks every request. Notices of the voice are added to `notices`.
+    /// Reads the voice and checks every request, for one run. Notices of the voice are added to `notices`.
     ///
     /// # Errors
-    /// An unusable field, voice or file; [`Error::Cancelled`].
+    /// An unusable field, voice or file; [`Error::Checkpoint`]; [`Error::NoDevice`]; [`Error::Cancelled`].
     fn prepare(
-        &self,
+        self: Arc<Self>,
         input: SpeechInput<'_>,
+        engine: Engine,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Prepared + '_>, Error>;
+    ) -> Result<Box<dyn Ready>, Error>;
 
     /// Reads recordings whose voice will be kept: `fields` are those of [`Self::prepare`].
     ///
@@ -254,29 +257,6 @@ impl SpeechInput<'_> {
         unix_texts(&mut self.fields);
         self
     }
-}
-
-/// Speech that was checked.
-pub trait Prepared {
-    /// Refuses a run that does not fit into memory.
-    ///
-    /// # Errors
-    /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error>;
-
-    /// Speaks, and returns the notices of the texts. `more` is text that arrives meanwhile, for a model
-    /// that can append.
-    ///
-    /// # Errors
-    /// The errors of the run, of `more` and of `sink`; [`Error::NoDevice`].
-    fn speak(
-        &self,
-        engine: Engine,
-        options: Options,
-        more: Option<&mut dyn Arriving>,
-        observe: &dyn Observe,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Notice>, Error>;
 }
 
 /// A receiver of sound.

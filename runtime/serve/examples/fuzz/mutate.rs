@@ -97,6 +97,17 @@ const KINDS: [&str; 12] = [
     "",
     "application/json; charset=latin-1",
 ];
+const HEADERS: [(&str, &[&str]); 9] = [
+    ("content-type", &KINDS),
+    ("host", &["localhost:1", "evil.example", "127.0.0.1", "[::1]:80", "", ":"]),
+    ("origin", &["null", "http://localhost", "https://evil.example", "://"]),
+    ("authorization", &["Bearer ", "Bearer x", "Basic eDp5", "x", "Bearer another"]),
+    ("range", &["bytes=0-", "bytes=-1", "bytes=9-3", "bytes=0-1,3-4", "x", "bytes=99999999999-"]),
+    ("last-event-id", &["0", "-1", "x", "18446744073709551615"]),
+    ("idempotency-key", &["", "one", "two", "\u{e9}"]),
+    ("cookie", &["acestep_key=x", "acestep_key", ";;;", "a=b; acestep_key=a-long-random-text"]),
+    ("upgrade", &["websocket"]),
+];
 const PIECES: [&[u8]; 8] = [b"--b", b"\r\n", b"\"", b"{", b"]", b"\0", b"\xff\xfe", b"%"];
 const METHODS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
 
@@ -261,51 +272,16 @@ fn path(path: &str, random: &mut SplitMix64, known: &Known) -> String {
 }
 
 fn header(sample: &mut Sample, random: &mut SplitMix64) {
-    let mut set = |name: &str, value: &[u8]| {
-        sample.headers.retain(|(known, _)| known != name);
-        sample.headers.push((name.to_owned(), value.to_vec()));
+    let (name, value) = match random.below(12) {
+        0 => ("idempotency-key", "k".repeat(random.below(400)).into_bytes()),
+        1 => ("x-api-key", vec![0xff, 0xfe]),
+        _ => {
+            let (name, values) = *random.of(&HEADERS);
+            (name, random.of(values).as_bytes().to_vec())
+        }
     };
-    match random.below(12) {
-        0 | 1 => set("content-type", random.of(&KINDS).as_bytes()),
-        2 => set(
-            "host",
-            random
-                .of(&["localhost:1", "evil.example", "127.0.0.1", "[::1]:80", "", ":"])
-                .as_bytes(),
-        ),
-        3 => set(
-            "origin",
-            random.of(&["null", "http://localhost", "https://evil.example", "://"]).as_bytes(),
-        ),
-        4 => set(
-            "authorization",
-            random.of(&["Bearer ", "Bearer x", "Basic eDp5", "x", "Bearer another"]).as_bytes(),
-        ),
-        5 => set(
-            "range",
-            random
-                .of(&[
-                    "bytes=0-",
-                    "bytes=-1",
-                    "bytes=9-3",
-                    "bytes=0-1,3-4",
-                    "x",
-                    "bytes=99999999999-",
-                ])
-                .as_bytes(),
-        ),
-        6 => set("last-event-id", random.of(&["0", "-1", "x", "18446744073709551615"]).as_bytes()),
-        7 => set("idempotency-key", random.of(&["", "one", "two", "\u{e9}"]).as_bytes()),
-        8 => set("idempotency-key", "k".repeat(random.below(400)).as_bytes()),
-        9 => set(
-            "cookie",
-            random
-                .of(&["acestep_key=x", "acestep_key", ";;;", "a=b; acestep_key=a-long-random-text"])
-                .as_bytes(),
-        ),
-        10 => set("upgrade", b"websocket"),
-        _ => set("x-api-key", &[0xff, 0xfe]),
-    }
+    sample.headers.retain(|(known, _)| known != name);
+    sample.headers.push((name.to_owned(), value));
 }
 
 /// Returns a mutated request.

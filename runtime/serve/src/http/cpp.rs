@@ -14,11 +14,11 @@ use axum::{
     Router,
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use serde_json::json;
 
-use super::{ApiError, Server, error, read};
+use super::{ApiError, Server, error};
 
 const MOST_SONGS: usize = 9;
 
@@ -28,9 +28,9 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/synth", post(submit::synth))
         .route("/understand", post(submit::understand))
         .route("/vae", post(submit::vae))
-        .route("/job", read(state::show).post(state::cancel))
-        .route("/props", read(props::props))
-        .route("/logs", read(props::logs))
+        .route("/job", get(state::show).post(state::cancel))
+        .route("/props", get(props::props))
+        .route("/logs", get(props::logs))
 }
 
 /// An error in acestep.cpp's form: a status and `{"error": text}`.

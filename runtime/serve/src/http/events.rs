@@ -12,18 +12,19 @@ use axum::{
         IntoResponse, Response,
         sse::{Event as Sent, KeepAlive, Sse},
     },
+    routing::get,
 };
 use futures_util::stream;
 use uuid::Uuid;
 
-use super::{ApiError, Asker, Caller, Server, extract::Path, hub::Listener, read};
+use super::{Answer, Asker, Caller, Server, extract::Path, hub::Listener};
 use crate::job::JobEvent;
 
 /// Time between two comments.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/jobs/{id}/events", read(events))
+    Router::new().route("/v1/jobs/{id}/events", get(events))
 }
 
 struct Following {
@@ -45,7 +46,7 @@ pub(super) async fn events(
     Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     // Listen first, so that no change is missed.
     let changes = server.hub.listen(&server.store, id);
     let job = server.job(&caller, id).await?;

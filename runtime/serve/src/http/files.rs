@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    ApiError, Asker, Caller, Server, body_timeout,
+    Answer, ApiError, Asker, Caller, Server, body_timeout,
     extract::{Path, Query},
     form::Form,
     jobs::page,
@@ -164,7 +164,7 @@ struct Files {
 pub(super) async fn list(
     Asker(server, caller): Asker,
     Query(List { after, limit }): Query<List>,
-) -> Result<Json<Value>, ApiError> {
+) -> Answer {
     let limit = page(limit)?;
     let files = server.store.files(caller.0, after, limit).await?;
     Ok(Json(json!({ "files": files })))

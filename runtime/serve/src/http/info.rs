@@ -10,13 +10,13 @@ use axum::{
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{ApiError, Asker, Server, extract, read};
+use super::{Answer, ApiError, Asker, Server, extract};
 use crate::{
     catalog::Catalog,
     stages::{self, BOUNDS},
@@ -25,10 +25,10 @@ use crate::{
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
-        .route("/healthz", read(alive))
-        .route("/readyz", read(ready))
-        .route("/metrics", read(metrics))
-        .route("/v1/server", read(server))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/v1/server", get(server))
         .route("/v1/session", post(session))
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn alive() -> Json<Value> {
         (status = 200, description = "a worker is ready"),
         (status = 503, description = "no worker is ready, its model is not warm, its disk is full, or the queue cannot be used"),
     ))]
-pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn ready(State(server): State<Arc<Server>>) -> Answer {
     let unavailable =
         |error: ApiError| ApiError { status: StatusCode::SERVICE_UNAVAILABLE, ..error };
     server.has_room().await.map_err(unavailable)?;
@@ -76,7 +76,7 @@ pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Valu
 /// Returns models, voices, limits and the numbers of the caller's jobs.
 #[utoipa::path(get, path = "/v1/server", tag = "server",
     responses((status = 200, description = "properties of the server")))]
-pub(super) async fn server(Asker(server, caller): Asker) -> Result<Json<Value>, ApiError> {
+pub(super) async fn server(Asker(server, caller): Asker) -> Answer {
     let listed = server.ask(|of| (of.models(), of.voices(), of.adapters(), of.missing()));
     let (models, voices, adapters, missing) = listed.await?;
     let jobs = server.store.counts(Some(caller.0)).await?;
@@ -117,7 +117,7 @@ pub(super) struct Session {
 pub(super) async fn session(
     State(server): State<Arc<Server>>,
     extract::Json(session): extract::Json<Session>,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let cookie = server.cookie(&session.key)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
@@ -125,7 +125,7 @@ pub(super) async fn session(
 /// Returns numbers in the format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, description = "numbers for Prometheus", content_type = "text/plain")))]
-pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
+pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Answer<Response> {
     let counts = server.store.counts(None).await?;
     let folder = server.objects.folder().to_owned();
     let times = tokio::task::spawn_blocking(move || stages::Times::read(&folder)).await;

@@ -10,7 +10,7 @@ use axum::{
     extract::Request,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,14 +20,13 @@ use uuid::Uuid;
 pub(super) use self::body::NewJob;
 
 use super::{
-    ApiError, Asker, Caller, Server, Submission, delayed,
+    Answer, ApiError, Asker, Caller, Server, Submission, delayed,
     extract::{Path, Query},
     idempotency::Keyed,
-    read,
 };
 use crate::{
     job::{Job, State as JobState},
-    maintenance::blocking,
+    maintenance::{blocking, removing},
     store::{Marks, Put, Selection},
 };
 
@@ -38,8 +37,8 @@ pub(super) const MOST_OF_PAGE: u32 = 500;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
-        .route("/v1/jobs", read(list))
-        .route("/v1/jobs/{id}", read(show).patch(mark).delete(remove))
+        .route("/v1/jobs", get(list))
+        .route("/v1/jobs/{id}", get(show).patch(mark).delete(remove))
         .route("/v1/jobs/{id}/cancel", post(cancel))
         .route("/v1/jobs/{id}/retry", post(retry))
 }
@@ -79,7 +78,7 @@ pub(super) async fn submit(
     Asker(server, caller): Asker,
     Query(wait): Query<Wait>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let wait = wait.duration()?;
     let keyed = Keyed::of(&request)?;
     let (new, asked) = body::read(&server, &caller, request).await?;
@@ -129,7 +128,7 @@ pub(super) async fn shown(server: &Server, job: &Job) -> Result<Value, ApiError>
     Ok(object)
 }
 
-async fn present(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>, ApiError> {
+async fn present(server: &Server, caller: &Caller, id: Uuid) -> Answer {
     Ok(Json(shown(server, &server.job(caller, id).await?).await?))
 }
 
@@ -165,10 +164,7 @@ struct Jobs {
         (status = 200, description = "the jobs", body = Jobs),
         (status = 400, description = "a value that cannot be used"),
     ))]
-pub(super) async fn list(
-    Asker(server, caller): Asker,
-    Query(list): Query<List>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(Asker(server, caller): Asker, Query(list): Query<List>) -> Answer {
     let List { state, kind, before, limit, deleted } = list;
     let selection = Selection {
         owner: Some(caller.0),
@@ -215,7 +211,7 @@ pub(super) async fn show(
     Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(wait): Query<Wait>,
-) -> Result<Json<Value>, ApiError> {
+) -> Answer {
     let job = match wait.duration()? {
         Some(wait) => server.wait(&caller, id, wait).await?,
         None => server.job(&caller, id).await?,
@@ -234,7 +230,7 @@ pub(super) async fn mark(
     Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
+) -> Answer {
     let marks: Marks = body::read_change(request).await?;
     labels::check(marks.title.as_deref(), marks.tags.as_deref())?;
     let job = server.job(&caller, id).await?;
@@ -251,10 +247,7 @@ pub(super) async fn mark(
 /// Cancels a job. The answer has the state: `cancelling` until the worker stopped.
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
     responses((status = 200, description = "the job", body = Job)))]
-pub(super) async fn cancel(
-    Asker(server, caller): Asker,
-    Path(id): Path<Uuid>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn cancel(Asker(server, caller): Asker, Path(id): Path<Uuid>) -> Answer {
     server.job(&caller, id).await?;
     server.store.cancel(id).await?;
     present(&server, &caller, id).await
@@ -268,10 +261,7 @@ pub(super) async fn cancel(
         (status = 409, description = "the job is in another state"),
         (status = 429, description = "the queue is full"),
     ))]
-pub(super) async fn retry(
-    Asker(server, caller): Asker,
-    Path(id): Path<Uuid>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn retry(Asker(server, caller): Asker, Path(id): Path<Uuid>) -> Answer {
     server.retry(&caller, id).await?;
     present(&server, &caller, id).await
 }
@@ -293,18 +283,19 @@ pub(super) async fn remove(
     Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(remove): Query<Remove>,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let job = server.job(&caller, id).await?;
     if !job.state.is_ended() {
-        server.store.cancel(id).await?;
+        removing(&server.objects, || server.store.cancel(id)).await?;
     } else if remove.forget {
         // Results first: a job without results can be removed later, results without a job never.
         let removed = blocking(&server.objects, move |objects| objects.remove(id, job.attempts));
         removed.await.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
-        server.store.forget(id).await?;
+        removing(&server.objects, || server.store.forget(id)).await?;
         return Ok(Json(json!({ "id": id, "state": "forgotten" })).into_response());
     } else {
-        server.store.mark(id, Marks { deleted: Some(true), ..Marks::default() }).await?;
+        let marks = || Marks { deleted: Some(true), ..Marks::default() };
+        removing(&server.objects, || server.store.mark(id, marks())).await?;
     }
     Ok(present(&server, &caller, id).await?.into_response())
 }

@@ -19,7 +19,7 @@ use axum::{
     extract::Request,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use serde_json::{Map, Value};
 
@@ -29,17 +29,16 @@ use super::{
     formats,
     idempotency::Keyed,
     input::{self, Input},
-    read,
     results::Pieces,
 };
 use crate::job::Job;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
-        .route("/v1/models", read(models::list))
-        .route("/v1/models/{*id}", read(models::one))
-        .route("/v1/audio/models", read(models::speech))
-        .route("/v1/audio/voices", read(models::voices).post(voices::make))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/audio/models", get(models::speech))
+        .route("/v1/audio/voices", get(models::voices).post(voices::make))
         .route("/v1/audio/voices/{id}", axum::routing::delete(voices::remove))
         .route("/v1/audio/speech", post(speech::create))
         .route("/v1/audio/generations", post(generations::create))

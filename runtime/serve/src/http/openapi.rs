@@ -11,16 +11,17 @@ use axum::{
     http::Method,
     middleware::Next,
     response::{IntoResponse as _, Response},
+    routing::get,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use self::calls::{CALLS, CPP, Call, Gives, UPSTREAM};
-use super::{Server, events, extract::Query, files, info, jobs, outputs, read, stream};
+use super::{Server, events, extract::Query, files, info, jobs, outputs, stream};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/openapi.json", read(openapi))
+    Router::new().route("/openapi.json", get(openapi))
 }
 
 /// The native API.

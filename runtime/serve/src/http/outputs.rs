@@ -7,23 +7,23 @@ use axum::{
     extract::Request,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use tower_http::services::ServeFile;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Asker, Server,
+    Answer, ApiError, Asker, Server,
     extract::Path,
-    read,
     results::{no_result, place},
 };
 use crate::job::{Content, Output};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
-        .route("/v1/jobs/{id}/outputs/{name}", read(output))
-        .route("/v1/jobs/{id}/tracks/{track}", read(track))
-        .route("/v1/jobs/{id}/tracks/{track}/{content}", read(content))
+        .route("/v1/jobs/{id}/outputs/{name}", get(output))
+        .route("/v1/jobs/{id}/tracks/{track}", get(track))
+        .route("/v1/jobs/{id}/tracks/{track}/{content}", get(content))
 }
 
 /// Returns a result by its name, with ranges.
@@ -33,7 +33,7 @@ pub(super) async fn output(
     Asker(server, caller): Asker,
     Path((id, name)): Path<(Uuid, String)>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let job = server.job(&caller, id).await?;
     let output = job.outputs.iter().find(|output| output.name == name).ok_or_else(no_result)?;
     file(&server, output, request, ApiError::into_response).await
@@ -46,7 +46,7 @@ pub(super) async fn track(
     Asker(server, caller): Asker,
     Path((id, track)): Path<(Uuid, String)>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let (number, ending) =
         track.split_once('.').map_or((track.as_str(), None), |(n, e)| (n, Some(e)));
     let number: u32 = number.parse().map_err(|_| no_result())?;
@@ -67,7 +67,7 @@ pub(super) async fn content(
     Asker(server, caller): Asker,
     Path((id, track, content)): Path<(Uuid, u32, String)>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let wanted: Content = serde_json::from_value(content.into()).map_err(|_| no_result())?;
     let job = server.job(&caller, id).await?;
     let is_it = |output: &&Output| output.track == track && output.content == wanted;
@@ -116,7 +116,7 @@ pub(super) async fn file(
     output: &Output,
     mut request: Request,
     refused: impl FnOnce(ApiError) -> Response,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let place = place(server, output).await?;
     let tag = format!("\"{}\"", output.sha256);
     drop_ignored(request.headers_mut(), &tag, output.bytes);

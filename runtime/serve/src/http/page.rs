@@ -8,15 +8,15 @@ use axum::{
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use sha2::{Digest, Sha256};
 use tower_http::compression::CompressionLayer;
 
 use super::{
-    ApiError, Asker, Caller, Server,
+    Answer, ApiError, Asker, Caller, Server,
     extract::{Path, Query},
     outputs::is_known,
-    read,
     realtime::{self, Choice, Upgrade},
 };
 use crate::objects::hex;
@@ -90,8 +90,8 @@ impl File {
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
-        .route("/", read(index))
-        .route("/page/{*name}", read(file))
+        .route("/", get(index))
+        .route("/page/{*name}", get(file))
         .layer(CompressionLayer::new())
 }
 
@@ -102,7 +102,7 @@ async fn index(
     choice: Result<Query<Choice>, ApiError>,
     upgrade: Upgrade,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     if upgrade.is_err() {
         return Ok(named("index.html", &headers));
     }

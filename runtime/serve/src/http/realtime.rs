@@ -21,12 +21,13 @@ use axum::{
         rejection::WebSocketUpgradeRejection,
     },
     response::Response,
+    routing::get,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{ApiError, Asker, Caller, Server, extract::Query, input, read};
+use super::{Answer, ApiError, Asker, Caller, Server, extract::Query, input};
 use crate::catalog::Speech;
 use heartbeat::Heartbeat;
 use messages::Sent;
@@ -46,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/realtime", read(realtime)).route("/ws/stream_tts", read(stream_tts))
+    Router::new().route("/v1/realtime", get(realtime)).route("/ws/stream_tts", get(stream_tts))
 }
 
 /// The choice of a connection.
@@ -68,7 +69,7 @@ async fn realtime(
     Asker(server, caller): Asker,
     Query(choice): Query<Choice>,
     upgrade: Upgrade,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     upgraded(server, caller, choice, upgrade, false).await
 }
 
@@ -77,7 +78,7 @@ pub(super) async fn stream_tts(
     Asker(server, caller): Asker,
     Query(choice): Query<Choice>,
     upgrade: Upgrade,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     upgraded(server, caller, choice, upgrade, true).await
 }
 
@@ -87,7 +88,7 @@ async fn upgraded(
     Choice { model, voice }: Choice,
     upgrade: Upgrade,
     is_framed: bool,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let upgrade = upgrade.map_err(|error| {
         ApiError::new(error.status(), "bad_websocket", error.body_text())
             .hint("open this address as a WebSocket")

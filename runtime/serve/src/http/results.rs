@@ -1,6 +1,11 @@
 //! Results of jobs, for the APIs that answer when a job has ended.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     body::Bytes,
@@ -114,24 +119,28 @@ pub(super) async fn json(server: &Server, output: &Output) -> Result<Value, ApiE
 pub(super) type Piece = io::Result<Bytes>;
 pub(super) type Pieces = BoxStream<'static, Piece>;
 
-/// Returns the finished sound of a job in pieces, when the job has ended. A later failure cuts the
-/// body.
+/// Returns the finished sound of a job in pieces, when the job has ended: its file, or, if it `is_raw`, the
+/// samples alone of a WAV of 16 bits. A later failure cuts the body.
 pub(super) async fn whole(
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
+    is_raw: bool,
 ) -> Result<Pieces, ApiError> {
     began(&server, &caller, id).await?;
-    let opened = async move {
-        let file = tokio::fs::File::open(place_of_sound(&server, &caller, id).await?).await?;
-        Ok::<_, io::Error>(ReaderStream::new(file))
+    let pieces = async move {
+        let job = ended(&server, &caller, id).await.map_err(other)?;
+        let place = place(&server, sound(&job).map_err(other)?).await.map_err(other)?;
+        opened(&place, is_raw).await
     };
-    Ok(stream::once(opened).try_flatten().boxed())
+    Ok(stream::once(pieces).try_flatten().boxed())
 }
 
-async fn place_of_sound(server: &Server, caller: &Caller, id: Uuid) -> io::Result<PathBuf> {
-    let job = ended(server, caller, id).await.map_err(other)?;
-    place(server, sound(&job).map_err(other)?).await.map_err(other)
+async fn opened(place: &Path, is_raw: bool) -> io::Result<Pieces> {
+    Ok(match is_raw {
+        true => ReaderStream::new(wav::samples(place).await?).boxed(),
+        false => ReaderStream::new(tokio::fs::File::open(place).await?).boxed(),
+    })
 }
 
 /// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
@@ -169,30 +178,11 @@ async fn begin(
             // The job has ended: its sound is there, or the reason why not.
             let job = finished(&server, &caller, id).await?;
             let place = place(&server, sound(&job)?).await?;
-            let failed = |error| ApiError::from(crate::worker::of_files(&error));
-            if is_wav {
-                let file = tokio::fs::File::open(place).await.map_err(failed)?;
-                return Ok(ReaderStream::new(file).boxed());
-            }
-            Ok(ReaderStream::new(wav::samples(&place).await.map_err(failed)?).boxed())
+            let pieces = opened(&place, !is_wav).await;
+            pieces.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
         }
         Err(error) => Err(blamed(error, &[StatusCode::BAD_REQUEST])),
     }
-}
-
-/// Returns the samples of the finished sound of a job, a WAV of 16 bits, when the job has ended. A later
-/// failure cuts the body.
-pub(super) async fn finished_samples(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-) -> Result<Pieces, ApiError> {
-    began(&server, &caller, id).await?;
-    let opened = async move {
-        let place = place_of_sound(&server, &caller, id).await?;
-        Ok::<_, io::Error>(ReaderStream::new(wav::samples(&place).await?))
-    };
-    Ok(stream::once(opened).try_flatten().boxed())
 }
 
 /// An error within a body.

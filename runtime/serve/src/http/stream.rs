@@ -7,6 +7,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use futures_util::{Stream, stream};
 use serde::Deserialize;
@@ -19,10 +20,9 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Asker, Caller, Server,
+    Answer, ApiError, Asker, Caller, Server,
     extract::{Path, Query},
     hub::Listener,
-    read,
     relay::{BEGAN_AGAIN, Relayed},
     wav,
 };
@@ -47,7 +47,7 @@ const CANCELLED: &str = "the job was cancelled";
 const PIECE: usize = 32 << 10;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/jobs/{id}/audio", read(audio))
+    Router::new().route("/v1/jobs/{id}/audio", get(audio))
 }
 
 pub(super) struct Sound {
@@ -338,7 +338,7 @@ pub(super) async fn audio(
     Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(form): Query<Form>,
-) -> Result<Response, ApiError> {
+) -> Answer<Response> {
     let is_raw = match form.format.as_deref() {
         None | Some("wav") => false,
         Some("pcm") => true,

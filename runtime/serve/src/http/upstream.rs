@@ -15,7 +15,7 @@ use axum::{
     Json, Router,
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::{any, post},
+    routing::{any, get, post},
 };
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,6 @@ use super::{
     ApiError, Server,
     error::{self, wrong},
     input::text,
-    read,
 };
 use crate::job::now;
 
@@ -32,20 +31,20 @@ pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
         .route("/release_task", post(tasks::release))
         .route("/query_result", post(tasks::query))
-        .route("/v1/audio", read(tasks::audio))
+        .route("/v1/audio", get(tasks::audio))
         .route("/format_input", post(writing::format))
         .route("/v1/create_sample", post(writing::sample))
         .route("/create_random_sample", post(writing::example))
-        .route("/v1/model_inventory", read(server::inventory))
+        .route("/v1/model_inventory", get(server::inventory))
         .route("/v1/init", post(server::init))
         .route("/v1/reinitialize", post(server::reinitialize))
-        .route("/v1/stats", read(server::stats))
-        .route("/health", read(server::health))
+        .route("/v1/stats", get(server::stats))
+        .route("/health", get(server::health))
         .route("/v1/lora/load", post(adapters::load))
         .route("/v1/lora/unload", post(adapters::unload))
         .route("/v1/lora/toggle", post(adapters::toggle))
         .route("/v1/lora/scale", post(adapters::scale))
-        .route("/v1/lora/status", read(adapters::status))
+        .route("/v1/lora/status", get(adapters::status))
         .route("/v1/training/{*rest}", any(absent))
         .route("/v1/dataset/{*rest}", any(absent))
 }

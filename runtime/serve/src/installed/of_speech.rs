@@ -23,7 +23,6 @@ impl Installed {
             return Ok(model.clone());
         }
         let model = speech::open(Some(name), &mut Fields::new(), None, &self.layout)?;
-        let model: Arc<dyn SpeechModel> = Arc::from(model);
         opened.push((name.to_owned(), model.clone()));
         Ok(model)
     }

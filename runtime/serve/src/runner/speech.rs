@@ -78,7 +78,7 @@ impl<B: Backend> Networked<'_, B> {
         for is_last in [false, true] {
             let speech = self.speech_of(&turn.model)?;
             let mut notices = speech.model().notices();
-            let ready = speech.prepare(input.clone(), task.observe, &mut notices)?;
+            let ready = speech.clone().prepare(input.clone(), task.observe, &mut notices)?;
             match ready.check_memory(self.engine, turn.options) {
                 Err(error) if !is_last && is_too_large(&error) => {
                     drop(ready);

@@ -71,7 +71,7 @@ fn models_that_are_missing_are_told_with_their_command() {
     let (installed, _folder) = installed();
     let missing = installed.missing();
     let commands: Vec<&str> = missing.iter().map(|one| one.command.as_str()).collect();
-    let wanted = ["acestep model pull turbo", "acestep model pull qwen3-tts-0.6b-base"];
+    let wanted = ["acestep model pull turbo", "acestep model pull qwen3-tts-0.6b-custom"];
     assert_eq!(commands, wanted, "{missing:?}");
     assert!(missing[0].text.contains("`demo`"), "{missing:?}");
     // The model inside the program has a language model, a released one has none here.

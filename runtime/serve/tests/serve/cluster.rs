@@ -12,7 +12,7 @@ use acestep_serve::{
     store::{End, Store},
 };
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     killed::{LATE, Started, is_ended, job, put, start, until},
     place::{NatsServer, SharedQueue, port},
     support::{Queue, Running, open_gate, quick},
-    web::{agent, body, client},
+    web::{Api, body, bytes, code, text},
 };
 
 /// Three servers; none if it is not installed.
@@ -132,13 +132,9 @@ async fn tags_that_no_message_takes_are_refused_and_the_job_goes_on() {
     let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
     // Room for the name of a worker.
     let large = of_length(&place, &queue.store, (1 << 20) - 5000).await;
-    let url = running.url(&format!("/v1/jobs/{large}"));
     let tags = json!({ "tags": vec!["t".repeat(100); 64] }).to_string();
-    let refused = client(move || {
-        let answer = agent().patch(url).send(tags).expect("an answer");
-        (answer.status().as_u16(), body(answer)["error"]["code"].clone())
-    });
-    assert_eq!(refused.await, (413, json!("too_large")));
+    let refused = Api::of(&running).patch_text(&format!("/v1/jobs/{large}"), &tags);
+    assert_eq!(code(refused), (413, json!("too_large")));
     let waits = job(&queue.store, large).await;
     assert_eq!((waits.state, waits.tags.len(), waits.error), (State::Queued, 0, None));
     assert_eq!(claim(&queue.store, "w").await.expect("a job").id, large);
@@ -237,28 +233,18 @@ async fn a_song_of_a_worker_elsewhere_is_fetched_from_the_server() {
     let (folder, lease) = (elsewhere.path(), quick().lease);
     let nats = address.as_deref();
     let _worker = start(Started { folder, port: 0, name: "far", lease, nats, before: &[] });
-    let url = running.url("/v1/jobs?wait=300");
-    let base = running.url("");
-    let fetch = move || {
-        let body = json!({ "request": { "caption": "rain" } }).to_string();
-        let post = agent().post(url).content_type("application/json").send(body.as_bytes());
-        let text = post.expect("taken").body_mut().read_to_string().expect("a text");
-        let job: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(job["state"], "done", "{job}");
-        let sound = format!("{base}{}", job["outputs"][0]["url"].as_str().expect("a url"));
-        let part = agent().get(&sound).header("range", "bytes=8-11").call();
-        let mut part = part.expect("an answer");
-        assert_eq!(part.status(), 206);
-        assert_eq!(part.body_mut().read_to_string().expect("a text"), "WAVE");
-        let whole = agent().get(&sound).call().expect("an answer").body_mut().read_to_vec();
-        assert_eq!(whole.expect("bytes").len() as u64, job["outputs"][0]["bytes"]);
-        let id = job["id"].as_str().expect("an id").to_owned();
-        for (status, query) in [(200, "?forget=true"), (410, "")] {
-            let gone = agent().delete(format!("{base}/v1/jobs/{id}{query}")).call();
-            assert_eq!(gone.expect("an answer").status(), status);
-        }
-    };
-    tokio::task::spawn_blocking(fetch).await.expect("no panic");
+    let api = Api::of(&running);
+    let job = body(api.post("/v1/jobs?wait=300", &json!({ "request": { "caption": "rain" } })));
+    assert_eq!(job["state"], "done", "{job}");
+    let sound = text(&job["outputs"][0]["url"]);
+    let part = api.get_with(&sound, "range", "bytes=8-11");
+    assert_eq!(part.status(), 206);
+    assert_eq!(bytes(part), b"WAVE");
+    assert_eq!(bytes(api.get(&sound)).len() as u64, job["outputs"][0]["bytes"]);
+    let id = text(&job["id"]);
+    for (status, query) in [(200, "?forget=true"), (410, "")] {
+        assert_eq!(api.delete(&format!("/v1/jobs/{id}{query}")).status(), status);
+    }
     let left = fs::read_dir(place.folder.path().join("results")).expect("a folder");
     assert_eq!(left.count(), 0, "copies of a removed job stay");
 }

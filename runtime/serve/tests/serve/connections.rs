@@ -1,104 +1,87 @@
 //! Connections whose clients say nothing, or not all.
 
 use std::{
-    fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
-use acestep_serve::http::{Security, Server};
+use acestep_serve::http::{Limits, Security};
 use serde_json::json;
 
-use crate::{
-    support::Running,
-    web::{body, client, get, post},
-};
+use crate::web::{Served, body, served_with};
+
+async fn limited(change: impl FnOnce(&mut Limits)) -> Served {
+    served_with(1, Security::default(), |server| change(&mut server.limits)).await
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_end_its_header_is_let_go() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let short = |server: &mut Server| server.limits.headers = Duration::from_millis(300);
-    let running = Running::with(folder.path(), Security::default(), 0, short).await;
-    let (address, url) = (running.address, running.url("/health"));
-    client(move || {
-        let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-        for half in ["", "P", "GET /hea", "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", http2] {
-            let mut socket = TcpStream::connect(address).expect("a connection");
-            socket.write_all(half.as_bytes()).expect("written");
-            socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-            let mut answer = Vec::new();
-            // It ends, and not because of the test's own patience.
-            let ended = socket.read_to_end(&mut answer);
-            let gave_up = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
-            assert!(!gave_up && !answer.starts_with(b"HTTP/1.1 200"), "{half:?}");
-            assert_eq!(get(&url).status(), 200, "{half:?}");
-        }
-        // A header that comes in two parts, but in time.
+    let api = limited(|limits| limits.headers = Duration::from_millis(300)).await;
+    let address = api.running.address;
+    let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for half in ["", "P", "GET /hea", "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", http2] {
         let mut socket = TcpStream::connect(address).expect("a connection");
-        for part in ["GET /health HTTP/1.1\r\nHost: ", "127.0.0.1\r\n\r\n"] {
-            socket.write_all(part.as_bytes()).expect("written");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let mut first = [0; 15];
-        socket.read_exact(&mut first).expect("an answer");
-        assert_eq!(&first, b"HTTP/1.1 200 OK");
-    })
-    .await;
+        socket.write_all(half.as_bytes()).expect("written");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        let mut answer = Vec::new();
+        // It ends, and not because of the test's own patience.
+        let ended = socket.read_to_end(&mut answer);
+        let gave_up = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(!gave_up && !answer.starts_with(b"HTTP/1.1 200"), "{half:?}");
+        assert_eq!(api.get("/health").status(), 200, "{half:?}");
+    }
+    // A header that comes in two parts, but in time.
+    let mut socket = TcpStream::connect(address).expect("a connection");
+    for part in ["GET /health HTTP/1.1\r\nHost: ", "127.0.0.1\r\n\r\n"] {
+        socket.write_all(part.as_bytes()).expect("written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut first = [0; 15];
+    socket.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let short = |server: &mut Server| {
-        (server.limits.answer, server.limits.idle) =
-            (Duration::from_secs(1), Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    let api = limited(|limits| (limits.answer, limits.idle) = (second, second)).await;
+    let address = api.running.address;
+    let request = json!({ "request": { "caption": "x", "duration": 60 } });
+    let job = body(api.post("/v1/jobs?wait=300", &request));
+    let sound = &job["outputs"][0];
+    let (path, whole) = (sound["url"].as_str().expect("a url"), sound["bytes"].as_u64());
+    let whole = whole.expect("a number") as usize;
+    let taken_after = |pause| {
+        let mut socket = TcpStream::connect(address).expect("a connection");
+        let head = "HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close";
+        write!(socket, "GET {path} {head}\r\n\r\n").expect("written");
+        std::thread::sleep(pause);
+        let mut answer = Vec::new();
+        // A connection that is cut may be an error.
+        let _ = socket.read_to_end(&mut answer);
+        answer.len()
     };
-    let running = Running::with(folder.path(), Security::default(), 0, short).await;
-    let (address, url) = (running.address, running.url("/v1/jobs?wait=300"));
-    client(move || {
-        let job = body(post(&url, &json!({ "request": { "caption": "x", "duration": 60 } })));
-        let sound = &job["outputs"][0];
-        let (path, whole) = (sound["url"].as_str().expect("a url"), sound["bytes"].as_u64());
-        let whole = whole.expect("a number") as usize;
-        let taken_after = |pause| {
-            let mut socket = TcpStream::connect(address).expect("a connection");
-            let head = "HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close";
-            write!(socket, "GET {path} {head}\r\n\r\n").expect("written");
-            std::thread::sleep(pause);
-            let mut answer = Vec::new();
-            // A connection that is cut may be an error.
-            let _ = socket.read_to_end(&mut answer);
-            answer.len()
-        };
-        assert!(taken_after(Duration::ZERO) > whole);
-        let taken = taken_after(Duration::from_secs(4));
-        assert!(taken < whole, "{taken} of {whole} bytes");
-        // CANCEL, RFC 9113, section 7.
-        assert_eq!(over_http2(address, path, 0), (0, Some(8)));
-        // It takes each piece in time, and longer for all.
-        assert_eq!(over_http2(address, path, whole / 12), (whole, None));
-    })
-    .await;
+    assert!(taken_after(Duration::ZERO) > whole);
+    let taken = taken_after(Duration::from_secs(4));
+    assert!(taken < whole, "{taken} of {whole} bytes");
+    // CANCEL, RFC 9113, section 7.
+    assert_eq!(over_http2(address, path, 0), (0, Some(8)));
+    // It takes each piece in time, and longer for all.
+    assert_eq!(over_http2(address, path, whole / 12), (whole, None));
 }
 
 /// Within the time of this test, no ping asks for a sign of life.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_nothing_over_http2_is_let_go() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let short = |server: &mut Server| server.limits.idle = Duration::from_millis(300);
-    let running = Running::with(folder.path(), Security::default(), 0, short).await;
-    let address = running.address;
-    client(move || {
-        let mut socket = TcpStream::connect(address).expect("a connection");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        // The preface and empty settings.
-        let begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-        socket.write_all(begin).expect("written");
-        let ended = socket.read_to_end(&mut Vec::new());
-        assert!(!ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
-    })
-    .await;
+    let api = limited(|limits| limits.idle = Duration::from_millis(300)).await;
+    let mut socket = TcpStream::connect(api.running.address).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    // The preface and empty settings.
+    let begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    socket.write_all(begin).expect("written");
+    let ended = socket.read_to_end(&mut Vec::new());
+    assert!(!ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
 }
 
 /// Asks for `path` over HTTP/2, and grants a window of `step` bytes after each pause. Returns the bytes that
@@ -172,29 +155,24 @@ fn sent(address: SocketAddr, head: &str, length: usize, body: &str, piece: usize
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_comes_too_slowly_is_refused_and_a_slow_one_is_taken() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let short = |server: &mut Server| server.limits.body = Duration::from_secs(3);
-    let running = Running::with(folder.path(), Security::default(), 0, short).await;
-    let (address, files) = (running.address, folder.path().join("files"));
-    client(move || {
-        let form = "/v1/files HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b";
-        let file = "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\nsound";
-        let blanks = " ".repeat(3000);
-        for (head, body, piece, word) in [
-            ("/v1/jobs HTTP/1.1", "{", 1, "\"code\":\"too_slow\""),
-            (form, file, 100, "\"code\":\"too_slow\""),
-            // A byte comes again and again.
-            ("/release_task HTTP/1.1", &*blanks, 1, "\"detail\":\"the body of the request"),
-        ] {
-            let answer = sent(address, head, 3000, body, piece);
-            assert!(answer.starts_with("HTTP/1.1 408 "), "{head}: {answer}");
-            assert!(answer.contains(word), "{head}: {answer}");
-        }
-        assert_eq!(fs::read_dir(files).expect("a folder").count(), 0);
-        // It takes longer than the longest silence.
-        let slow = format!("{{\"request\":{{\"caption\":\"x\"}}{}}}", " ".repeat(45_000));
-        let answer = sent(address, "/v1/jobs HTTP/1.1", slow.len(), &slow, 1000);
-        assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
-    })
-    .await;
+    let api = limited(|limits| limits.body = Duration::from_secs(3)).await;
+    let address = api.running.address;
+    let form = "/v1/files HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b";
+    let file = "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\nsound";
+    let blanks = " ".repeat(3000);
+    for (head, body, piece, word) in [
+        ("/v1/jobs HTTP/1.1", "{", 1, "\"code\":\"too_slow\""),
+        (form, file, 100, "\"code\":\"too_slow\""),
+        // A byte comes again and again.
+        ("/release_task HTTP/1.1", &*blanks, 1, "\"detail\":\"the body of the request"),
+    ] {
+        let answer = sent(address, head, 3000, body, piece);
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{head}: {answer}");
+        assert!(answer.contains(word), "{head}: {answer}");
+    }
+    assert_eq!(api.files(), 0);
+    // It takes longer than the longest silence.
+    let slow = format!("{{\"request\":{{\"caption\":\"x\"}}{}}}", " ".repeat(45_000));
+    let answer = sent(address, "/v1/jobs HTTP/1.1", slow.len(), &slow, 1000);
+    assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
 }

@@ -136,7 +136,8 @@ fn known(layout: &Layout, requests: &[Fields]) -> Vec<bool> {
         let of = |fields: &Fields| {
             let (texts, fields) = (vec!["no".to_owned()], fields.clone());
             let input = SpeechInput { texts, fields, seed: 4, voices: None, lines: false };
-            let ready = speech.prepare(input, &Unobserved, &mut Vec::new()).expect("a good request");
+            let ready = speech.clone().prepare(input, &Unobserved, &mut Vec::new());
+            let ready = ready.expect("a good request");
             let was_known = ready.has_voice();
             ready.load_voice(&Unobserved).expect("a voice");
             was_known

@@ -25,7 +25,7 @@ use crate::{
     contract::{new, of_each_store},
     place::{Process, SharedQueue, port, wait_for},
     support::{Queue, Running, open_gate, quick},
-    web::agent,
+    web::{agent, body},
 };
 
 pub(crate) use crate::web::LATE;
@@ -205,15 +205,11 @@ async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place
     assert_eq!(deaths, 2);
 }
 
-fn submit(port: u16, caption: &str, key: &str) -> Result<Value, ureq::Error> {
-    let body = json!({ "request": { "caption": caption } }).to_string();
-    let mut answer = agent()
-        .post(format!("http://127.0.0.1:{port}/v1/jobs"))
-        .content_type("application/json")
-        .header("idempotency-key", key)
-        .send(body.as_bytes())?;
-    let text = answer.body_mut().read_to_string()?;
-    Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+fn submit(port: u16, caption: &str, key: &str) -> Value {
+    let job = json!({ "request": { "caption": caption } }).to_string();
+    let request = agent().post(format!("http://127.0.0.1:{port}/v1/jobs"));
+    let request = request.content_type("application/json").header("idempotency-key", key);
+    body(request.send(job.as_bytes()).expect("taken"))
 }
 
 async fn a_killed_server_loses_no_job_and_makes_none_twice(place: SharedQueue) {
@@ -223,7 +219,7 @@ async fn a_killed_server_loses_no_job_and_makes_none_twice(place: SharedQueue) {
     let captions = ["gate", "brief", "brief", "brief", "brief", "brief"];
     let ids = move || -> Vec<Uuid> {
         let each = captions.iter().enumerate();
-        let ids = each.map(|(n, caption)| submit(port, caption, &n.to_string()).expect("taken"));
+        let ids = each.map(|(n, caption)| submit(port, caption, &n.to_string()));
         ids.map(|job| job["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")).collect()
     };
     let before = tokio::task::spawn_blocking(ids).await.expect("no panic");

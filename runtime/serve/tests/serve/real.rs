@@ -154,9 +154,10 @@ impl Real {
         let texts = vec![text.to_owned()];
         let voices = Some(&self.voices);
         let input = SpeechInput { texts, fields, seed, voices, lines: false };
-        let ready = model.prepare(input, &Unobserved, &mut Vec::new()).expect("a good request");
+        let ready = model.prepare(input, ENGINE, &Unobserved, &mut Vec::new());
+        let ready = ready.expect("a good request");
         let mut sink = Kept(None);
-        ready.speak(ENGINE, Options::default(), None, &Unobserved, &mut sink).expect("speech");
+        ready.speak(Options::default(), None, &Unobserved, &mut sink).expect("speech");
         sink.0.expect("a result")
     }
 }

@@ -121,17 +121,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts a server in `folder`, on `port` (0 for any free one), whose state is changed first.
-    pub(crate) async fn with(
-        folder: &Path,
-        security: Security,
-        port: u16,
-        change: impl FnOnce(&mut Server),
-    ) -> Self {
-        Self::over(&Queue::open(folder, None).await, security, port, 1, change).await
-    }
-
-    /// Starts a server over a queue, with a number of workers.
+    /// Starts a server over a queue, on `port` (0 for any free one), whose state is changed first.
     pub(crate) async fn over(
         queue: &Queue,
         security: Security,

@@ -63,11 +63,6 @@ pub(crate) fn job_of(answer: &Answer) -> String {
     answer.headers()["x-job-id"].to_str().expect("text").to_owned()
 }
 
-/// Runs a blocking client beside the server.
-pub(crate) async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("no panic")
-}
-
 /// The rules of a server with clients and their keys.
 pub(crate) fn keys(clients: &[(&str, &str)]) -> Security {
     let keys = clients.iter().map(|(name, key)| ApiKey::new(name, key)).collect();
@@ -224,15 +219,6 @@ impl Api {
         let request = self.sending(path).content_type(FORM);
         request.send(&parts(texts, files)[..]).expect("an answer")
     }
-}
-
-pub(crate) fn post(url: &str, value: &Value) -> Answer {
-    let request = agent().post(url).content_type("application/json");
-    request.send(value.to_string().as_bytes()).expect("an answer")
-}
-
-pub(crate) fn get(url: &str) -> Answer {
-    agent().get(url).call().expect("an answer")
 }
 
 pub(crate) const FORM: &str = "multipart/form-data; boundary=b";

@@ -43,6 +43,10 @@ pub fn song_format(
             let format = asked_format(asked, output, named, notices);
             // The value of `{name}` may itself contain dots.
             template.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
+            if let (Some(path), None) = (output, named) {
+                let path = path.display();
+                notices.push(Notice(format!("`{path}` has no ending: it is written as {format}")));
+            }
             format
         }
     };
@@ -230,10 +234,12 @@ mod tests {
             (None, Some("a.xyz"), Some("flac"), None),
             (Some("wav"), Some("a.xyz"), None, Some("wav16  0")),
             // Names without a format.
-            (None, Some("song"), None, Some("wav16  0")),
-            (None, Some("take-1.5"), None, Some("wav16  0")),
-            (None, Some("No. 5"), Some("flac"), Some("flac flac 0")),
-            (None, Some("a.{seed}"), None, Some("wav16  0")),
+            (Some("flac"), Some("song"), None, Some("flac flac 0")),
+            // The format is said.
+            (None, Some("song"), None, Some("wav16  1")),
+            (None, Some("take-1.5"), None, Some("wav16  1")),
+            (None, Some("No. 5"), Some("flac"), Some("flac flac 1")),
+            (None, Some("a.{seed}"), None, Some("wav16  1")),
         ] {
             let found = decided(typed, output, asked);
             assert_eq!(found.as_deref(), expected, "{typed:?} {output:?} {asked:?}");

@@ -1,6 +1,6 @@
 //! Names of several outputs: numbers and seeds.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, is_separator};
 
 use acestep_engine::Error;
 
@@ -64,7 +64,9 @@ pub fn numbered(template: &Path, songs: usize) -> Vec<PathBuf> {
             name.push(".");
             name.push(extension);
         }
-        template.with_file_name(name)
+        let path = template.with_file_name(name);
+        // A name like a folder's stays one, and is refused later.
+        if template.to_string_lossy().ends_with(is_separator) { path.join("") } else { path }
     };
     (1..=songs).map(number).collect()
 }
@@ -82,6 +84,7 @@ mod tests {
     fn several_songs_are_numbered_before_the_extension() {
         assert_eq!(paths("a.b/c.d.wav", &[7, 8]), ["a.b/c.d_1.wav", "a.b/c.d_2.wav"]);
         assert_eq!(paths("song", &[7, 8]), ["song_1", "song_2"]);
+        assert!(paths("new/", &[7, 8]).iter().all(|path| path.ends_with(is_separator)));
     }
 
     #[test]

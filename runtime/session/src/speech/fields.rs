@@ -1,6 +1,8 @@
 //! Fields of a request, taken out by name.
 
-use acestep_engine::{Error, texts::unix_lines};
+use std::path::Path;
+
+use acestep_engine::{Error, files::check_source, texts::unix_lines};
 use acestep_speech::SpeechError;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,6 +17,15 @@ pub const FILES: [&str; 7] =
 
 /// Fields of all families that are free text.
 pub const TEXTS: [&str; 5] = ["voice", "language", "instruct", "transcript", "phonemes"];
+
+/// Refuses fields of files that are not there, before a model is looked for.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn check_files(fields: &Fields) -> Result<(), Error> {
+    let mut paths = FILES.iter().filter_map(|field| fields.get(*field)?.as_str());
+    paths.try_for_each(|path| check_source(Path::new(path)))
+}
 
 /// True for the value of a field of [`FILES`] that is the content of the file itself.
 pub fn is_content(value: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! Texts to speech with Magpie TTS: named voices, many languages.
 
-use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
+use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{Magpie, MagpieNetwork};
 use acestep_model::{Backend, speech::magpie::Files as _};
 use acestep_speech::{
@@ -40,7 +40,7 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
 ///
 /// # Errors
 /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
-pub fn check_memory(
+fn check_memory(
     plans: &[Plan],
     model: &Magpie,
     engine: Engine,
@@ -63,29 +63,8 @@ pub fn check_memory(
 /// number.
 ///
 /// # Errors
-/// The errors of [`Speaking`] and of `sink`; [`Error::NoDevice`].
-pub fn speak(
-    plans: Vec<Plan>,
-    model: &Magpie,
-    engine: Engine,
-    options: (Options, bool),
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    on_engine!(engine,
-    for<'a>(plans: Vec<Plan>, model: &'a Magpie, options: (Options, bool),
-            observe: &'a dyn Observe, sink: &'a mut dyn Sink)
-        -> Result<Vec<Notice>, Error>,
-    |place: B| {
-        speak_with(plans, &Networks::<B>::new(model, place), options, observe, sink)
-    })?
-}
-
-/// As [`speak`], with the caller's networks.
-///
-/// # Errors
 /// The errors of [`Speaking`] and of `sink`.
-pub fn speak_with<B: Backend>(
+fn speak_with<B: Backend>(
     plans: Vec<Plan>,
     networks: &Networks<'_, B>,
     (options, lines): (Options, bool),

@@ -5,7 +5,7 @@ mod prepare;
 mod resident;
 mod voice;
 
-use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
+use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
@@ -16,20 +16,18 @@ use acestep_speech::{
 use super::{Sink, of_line};
 use crate::memory;
 
-pub(super) use keep::base_here;
+pub(super) use keep::{base_here, first_base};
 pub(super) use prepare::find_with;
 pub(super) use resident::Resident;
 
-pub use keep::{
-    MOST_SECONDS, check_keep, check_recording, first_base, keep, keep_request, keep_with,
-};
-pub use voice::{Loaded, VoiceSource, find};
+use keep::{check_keep, check_recording, keep, keep_request};
+use voice::{Loaded, VoiceSource, find};
 
 /// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
 const AT_ONCE_ON_GPU: usize = 4;
 
 /// Returns the number of texts that are spoken side by side by default.
-pub fn at_once(engine: Engine) -> usize {
+fn at_once(engine: Engine) -> usize {
     if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
 }
 
@@ -45,7 +43,7 @@ fn check(request: &Request, has_voice: bool, model: &Qwen3Tts) -> Result<(), Err
 ///
 /// # Errors
 /// The errors of [`Plan::new`].
-pub fn positions(request: &Request, voice: &VoiceSource, model: &Qwen3Tts) -> Result<usize, Error> {
+fn positions(request: &Request, voice: &VoiceSource, model: &Qwen3Tts) -> Result<usize, Error> {
     check(request, voice.is_recording(), model)?;
     let heard = match voice {
         VoiceSource::Recording(audio, words) => {
@@ -61,7 +59,7 @@ pub fn positions(request: &Request, voice: &VoiceSource, model: &Qwen3Tts) -> Re
 ///
 /// # Errors
 /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
-pub fn check_memory(
+fn check_memory(
     model: &Qwen3Tts,
     engine: Engine,
     options: Options,
@@ -69,8 +67,10 @@ pub fn check_memory(
     recorded: Option<(f64, bool)>,
 ) -> Result<(), Error> {
     let (widths, rows) = (engine.widths(), options.batch_size);
+    let talker = model.size(Qwen3TtsNetwork::Talker).map_err(Error::checkpoint)?;
+    let talker = memory::with_tables(talker, engine);
     let size = |network| model.size(network).map(|size| size.parameters).map_err(Error::checkpoint);
-    let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
+    let decoder = size(Qwen3TtsNetwork::CodecDecoder)?;
     let codec = model.codec_config();
     let mut needs = vec![
         needs::talker(model.config(), talker, rows, positions, widths),
@@ -91,58 +91,23 @@ pub fn check_memory(
 
 /// Texts to speak with one voice.
 #[derive(Debug, Clone, Copy)]
-pub struct SpeechTask<'a> {
+struct SpeechTask<'a> {
     /// The texts, with their settings.
-    pub requests: &'a [Request],
+    requests: &'a [Request],
     /// The voice.
-    pub voice: &'a VoiceSource,
+    voice: &'a VoiceSource,
     /// Settings that do not change the sound.
-    pub options: Options,
+    options: Options,
     /// True if notices name the text by its number.
-    pub lines: bool,
+    lines: bool,
 }
 
-/// Speaks, and returns the notices of the plans.
-///
-/// # Errors
-/// The errors of [`Speaking`], of the voice and of `sink`; [`Error::NoDevice`].
-pub fn speak(
-    speech: SpeechTask<'_>,
-    model: &Qwen3Tts,
-    engine: Engine,
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    on_engine!(engine,
-    for<'a>(speech: SpeechTask<'a>, model: &'a Qwen3Tts, observe: &'a dyn Observe,
-            sink: &'a mut dyn Sink)
-        -> Result<Vec<Notice>, Error>,
-    |place: B| {
-        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        speak_with(speech, model, &Networks::<B>::new(model, place), observe, sink)
-    })?
-}
-
-/// As [`speak`], with the caller's networks, which are those of `model` and were checked.
-///
-/// # Errors
-/// The errors of [`Speaking`], of the voice and of `sink`.
-pub fn speak_with<B: Backend>(
-    speech: SpeechTask<'_>,
-    model: &Qwen3Tts,
-    networks: &Networks<'_, B>,
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    let loaded = speech.voice.load(networks, observe)?;
-    speak_loaded(speech, &loaded, model, networks, observe, sink)
-}
-
-/// As [`speak_with`], with the voice of `speech` after [`VoiceSource::load`] for these networks.
+/// Speaks with the caller's networks, which are those of `model` and were checked, and returns the notices of
+/// the plans. `loaded` is the voice of `speech` after [`VoiceSource::load`] for these networks.
 ///
 /// # Errors
 /// The errors of [`Speaking`] and of `sink`.
-pub fn speak_loaded<B: Backend>(
+fn speak_with<B: Backend>(
     speech: SpeechTask<'_>,
     loaded: &Loaded<B>,
     model: &Qwen3Tts,

@@ -1,6 +1,6 @@
-//! Models of speech whose networks stay on a backend between requests.
+//! Models of speech on a backend. Their networks and the state of their voices stay between requests.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::Layout;
@@ -24,13 +24,13 @@ pub fn open_on<B: Backend>(
 ) -> Result<Rc<dyn SpeechOn<B>>, Error> {
     let mut fields = Fields::new();
     if let Some(model) = dia2::find(Some(name), &mut fields, layout) {
-        return Ok(Rc::new(dia2::Resident::new(model?, place)?));
+        return Ok(Rc::new(dia2::Resident::new(Arc::new(model?), place, true)?));
     }
     if let Some(model) = magpie::find(Some(name), &mut fields, layout) {
-        return Ok(Rc::new(magpie::Resident::new(model?, place)?));
+        return Ok(Rc::new(magpie::Resident::new(Arc::new(model?), place)?));
     }
     let model = qwen3_tts::find_with(Some(name), &mut fields, None, layout)?;
-    Ok(Rc::new(qwen3_tts::Resident::new(model, place)?))
+    Ok(Rc::new(qwen3_tts::Resident::new(Arc::new(model), place)?))
 }
 
 /// A model of speech with its networks, and with the state of the voices that it spoke with last.
@@ -50,14 +50,14 @@ pub trait SpeechOn<B: Backend> {
     /// # Errors
     /// An unusable field, voice or file.
     fn prepare(
-        &self,
+        self: Rc<Self>,
         input: SpeechInput<'_>,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready + '_>, Error>;
+    ) -> Result<Box<dyn Ready>, Error>;
 }
 
-/// Speech that was checked, for networks that stay in memory.
+/// Speech that was checked.
 pub trait Ready {
     /// Refuses a run that does not fit into memory.
     ///

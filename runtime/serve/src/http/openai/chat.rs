@@ -19,7 +19,7 @@ use tokio::{fs::File, io::AsyncReadExt as _};
 use super::{asked, flag, model, text, words, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, delayed, formats,
+        Answer, ApiError, Asker, Caller, Server, Submission, delayed, formats,
         idempotency::Keyed,
         input,
         results::{self, Piece, Pieces},
@@ -53,10 +53,7 @@ const OF_AUDIO: [&str; 6] =
     ["duration", "bpm", "key_scale", "time_signature", "vocal_language", "instrumental"];
 
 /// Makes songs of the last message.
-pub(super) async fn create(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
     let keyed = Keyed::of(&request)?;
     let (mut object, first, submission) = asked(&server, &caller, keyed, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
@@ -90,12 +87,7 @@ pub(super) async fn create(
 }
 
 /// Answers when the job has ended.
-async fn whole(
-    server: &Server,
-    caller: &Caller,
-    id: uuid::Uuid,
-    head: Head,
-) -> Result<Response, ApiError> {
+async fn whole(server: &Server, caller: &Caller, id: uuid::Uuid, head: Head) -> Answer<Response> {
     let job = results::ended(server, caller, id).await?;
     let message = json!({
         "role": "assistant",

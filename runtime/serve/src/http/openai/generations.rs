@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{asked_for_sound, flag, model, sound, sound_format};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, input, results},
+    http::{Answer, ApiError, Asker, Caller, Server, input, results},
     job::Kind,
 };
 
@@ -26,10 +26,7 @@ const CHANNELS: u16 = 2;
 
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
 /// `stream` WAV of 16 bits and PCM come while they are made, as a preview.
-pub(super) async fn create(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
     let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
     let (format, is_raw) = sound_format(&mut object, &FORMATS)?;
@@ -53,10 +50,9 @@ pub(super) async fn create(
     // Samples on their way have 16 bits.
     let is_wav = format == acestep_engine::Format::Wav16 && !is_raw;
     // A preview may have another loudness, so only who asks for a stream gets it.
-    let pieces = match (is_streamed, is_raw) {
-        (true, _) if is_raw || is_wav => results::samples(server, caller, id, is_wav).await,
-        (_, true) => results::finished_samples(server, caller, id).await,
-        (_, false) => results::whole(server, caller, id).await,
+    let pieces = match is_streamed && (is_raw || is_wav) {
+        true => results::samples(server, caller, id, is_wav).await,
+        false => results::whole(server, caller, id, is_raw).await,
     };
     let answer = pieces.map(|pieces| sound(pieces, format, raw));
     Ok(results::with_id(answer, id))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::PREFIX;
 use crate::{
     catalog::{Family, Model, Speech, Voice},
-    http::{ApiError, Server, extract::Path},
+    http::{Answer, ApiError, Server, extract::Path},
 };
 
 /// The length of a song that clients of OpenRouter are told, in seconds.
@@ -60,7 +60,7 @@ fn shown(server: &Server, model: &Model) -> Value {
     shown
 }
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer {
     let (models, _) = catalog(&server).await?;
     let default = models.iter().find(|model| model.is_default && model.family == Family::Music);
     let default = default.map(|model| model.id.clone());
@@ -68,10 +68,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<Json<Value
     Ok(Json(json!({ "object": "list", "data": data, "default_model": default })))
 }
 
-pub(super) async fn one(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn one(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Answer {
     let id = id.strip_prefix(PREFIX).unwrap_or(&id);
     let (models, _) = catalog(&server).await?;
     let found = models.iter().find(|model| model.id == id);
@@ -83,7 +80,7 @@ pub(super) async fn one(
 }
 
 /// Lists the models of speech, as Open WebUI asks for them.
-pub(super) async fn speech(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn speech(State(server): State<Arc<Server>>) -> Answer {
     let (models, _) = catalog(&server).await?;
     let models = models.iter().filter(|model| model.family == Family::Speech);
     let models: Vec<Value> =
@@ -91,7 +88,7 @@ pub(super) async fn speech(State(server): State<Arc<Server>>) -> Result<Json<Val
     Ok(Json(json!({ "models": models })))
 }
 
-pub(super) async fn voices(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn voices(State(server): State<Arc<Server>>) -> Answer {
     let voices: Vec<Value> = catalog(&server)
         .await?
         .1

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::{asked_for_sound, flag, model, models, number, sound, sound_format, text, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, input,
+        Answer, ApiError, Asker, Caller, Server, Submission, input,
         results::{self, Piece},
     },
     job::Kind,
@@ -43,10 +43,7 @@ struct Form {
 
 /// Speaks a text. The sound comes in pieces while it is made: WAV of 16 bits and PCM as they are spoken,
 /// other formats when they are complete.
-pub(super) async fn create(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
     let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let Form { format, is_raw, is_events } = form(&mut object)?;
     let (id, sample_rate) = match first {
@@ -66,7 +63,7 @@ pub(super) async fn create(
     let pieces = if is_raw || is_wav {
         results::samples(server, caller, id, is_wav).await
     } else {
-        results::whole(server, caller, id).await
+        results::whole(server, caller, id, false).await
     };
     let pieces = match pieces {
         Ok(pieces) => pieces,

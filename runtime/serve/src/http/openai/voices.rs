@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::{asked, model};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, delayed, extract::Path, idempotency::Keyed,
-        input, jobs::MOST_OF_PAGE, results,
+        Answer, ApiError, Asker, Caller, Server, Submission, delayed, extract::Path,
+        idempotency::Keyed, input, jobs::MOST_OF_PAGE, results,
     },
     job::{Content, Kind, State as JobState},
     store::Selection,
@@ -26,10 +26,7 @@ const NAMES: [(&str, &str); 3] =
 const UNREAD: [&str; 2] = ["consent", "speaker_description"];
 
 /// Keeps the voice of a recording. The answer comes when the worker has read it.
-pub(super) async fn make(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn make(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
     let keyed = Keyed::of(&request)?;
     let (object, first, submission) = asked(&server, &caller, keyed, request).await?;
     let id = match first {
@@ -63,7 +60,7 @@ async fn submit(
 }
 
 /// Returns the voice that a job kept, when it has ended.
-async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>, ApiError> {
+async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Answer {
     let job = results::ended(server, caller, id).await?;
     let output = results::of(&job, Content::Description).next();
     let output = output.ok_or_else(|| ApiError::internal("the job has no voice"))?;
@@ -77,10 +74,7 @@ async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>,
 }
 
 /// Removes a kept voice. With several keys a client removes only what it made itself.
-pub(super) async fn remove(
-    Asker(server, caller): Asker,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn remove(Asker(server, caller): Asker, Path(name): Path<String>) -> Answer {
     if server.security.keys.len() > 1 && !has_made(&server, &caller, &name).await? {
         // As for a voice that is not there: names of other clients are not told.
         return Err(ApiError::from(crate::catalog::no_voice(&name)));

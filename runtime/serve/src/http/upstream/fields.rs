@@ -33,6 +33,9 @@ const LANGUAGES: &str = "english en chinese zh 中文 zh mandarin zh japanese ja
     한국어 ko spanish es español es french fr français fr german de deutsch de italian it italiano it \
     portuguese pt português pt russian ru русский ru bengali bn hindi hi arabic ar thai th \
     vietnamese vi indonesian id turkish tr dutch nl polish pl";
+/// Words that follow the verb "polish": there it is no language.
+const POLISHED: [&str; 10] =
+    ["the", "this", "that", "these", "those", "it", "my", "our", "your", "up"];
 /// Objects with more fields.
 const NESTED: [&str; 5] = ["param_obj", "metas", "meta", "metadata", "user_metadata"];
 /// Flags that choose another task than a song.
@@ -138,7 +141,12 @@ fn read_wish(request: &mut Map<String, Value>) -> Result<(), ApiError> {
         request.insert("instrumental".to_owned(), true.into());
     }
     let names: Vec<&str> = LANGUAGES.split_whitespace().collect();
-    let named = names.chunks(2).find(|pair| words.contains(&pair[0]));
+    let is_verb = |at: usize| {
+        let follows = words.get(at + 1).is_some_and(|next| POLISHED.contains(next));
+        words[at] == "polish" && follows && (at == 0 || words[at - 1] != "in")
+    };
+    let is_named = |name: &str| (0..words.len()).any(|at| words[at] == name && !is_verb(at));
+    let named = names.chunks(2).find(|pair| is_named(pair[0]));
     let is_open = ["vocal_language", "language"].iter().all(|key| !request.contains_key(*key));
     if let Some(pair) = named.filter(|_| is_open) {
         request.insert("vocal_language".to_owned(), pair[1].into());
@@ -307,6 +315,24 @@ mod tests {
         let any = request(json!({ "sample_mode": true }));
         assert_eq!(any.words.caption.as_deref(), Some(NO_USER_INPUT));
         assert_eq!(any.language.lm_mode.as_deref(), Some("inspire"));
+    }
+
+    #[test]
+    fn to_polish_is_a_verb_and_polish_a_language() {
+        for (wish, language) in [
+            ("Polish the mix of a calm song", None),
+            ("slow rock, please polish it up", None),
+            ("an English ballad, and polish the drums", Some("en")),
+            ("a Polish song", Some("pl")),
+            ("polish folk", Some("pl")),
+            ("sung in Polish the whole time", Some("pl")),
+            ("Polish, the words of a poet", Some("pl")),
+            ("polish the mix of a Polish song", Some("pl")),
+        ] {
+            let read = of(json!({ "sample_query": wish })).expect("a request");
+            let found = read.request.get("vocal_language").and_then(Value::as_str);
+            assert_eq!(found, language, "{wish}");
+        }
     }
 
     #[test]

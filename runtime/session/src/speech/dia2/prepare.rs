@@ -1,26 +1,25 @@
 //! Dia2 as a model of speech.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, rc::Rc, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
 use acestep_model::speech::dia2::Files;
 use acestep_speech::{
-    Chunks, Options, SpeechError, Voices as Kept,
+    Chunks, SpeechError, Voices as Kept,
     dia2::{
-        Dia2Error, Entry, FIELDS, KeptSnapshot, MOST_PREFIX, Request, Resampling, SAMPLE_RATE,
-        Streams, check_request, reader, streams, words_of_json,
+        Dia2Error, Entry, FIELDS, MOST_PREFIX, Request, SAMPLE_RATE, Streams, check_request,
+        reader, streams, words_of_json,
     },
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechInput, SpeechModel,
-        VoiceFile, Written, check_fields, flag, in_line, of_line, read_kept, taken, text,
+        Advanced, Fields, PreparedVoice, Ready, SpeechInput, SpeechModel, SpeechOn as _, VoiceFile,
+        Written, check_fields, flag, in_line, read_kept, taken, text,
     },
-    DialogueTask, DialogueVoices, Speaker, Words, check_memory, keep, longest, most_seconds,
-    recorded, speak,
+    Resident, Speaker, Words, check_memory, keep, longest, most_seconds,
 };
 use crate::SessionError;
 
@@ -37,9 +36,9 @@ const OF_VOICES: [&str; 6] = ["voice", "speaker_1", "words_1", "speaker_2", "wor
 ///
 /// # Errors
 /// [`Error::Checkpoint`], which tells how to get one.
-pub(in super::super) fn first(layout: &Layout) -> Result<Box<dyn SpeechModel>, Error> {
+pub(in super::super) fn first(layout: &Layout) -> Result<Arc<dyn SpeechModel>, Error> {
     let model = Dia2::find(None, &Dia2Choice::default(), layout).map_err(Error::checkpoint)?;
-    Ok(Box::new(model))
+    Ok(Arc::new(model))
 }
 
 /// Returns the name of the first installed model.
@@ -119,7 +118,7 @@ fn read_all(
     observe: &dyn Observe,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Speaker>, Error> {
-    let of = |Given { sound, words }| Speaker::of(&sound, words, observe, notices);
+    let of = |Given { sound, words }| Speaker::read(&sound, words, observe, notices);
     given.into_iter().map(of).collect()
 }
 
@@ -288,30 +287,20 @@ impl SpeechModel for Dia2 {
     }
 
     fn prepare(
-        &self,
+        self: Arc<Self>,
         input: SpeechInput<'_>,
+        engine: Engine,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
-        let Read { first, speakers, snapshot, voice } = read(fields, self)?;
-        let streams = streams(self)?;
-        let voice = match voice {
-            Some(name) => {
-                let path = voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
-                Source::Kept(Box::new(KeptSnapshot::read(&path)?))
-            }
-            None => {
-                let speakers = read_all(speakers, observe, notices)?;
-                if !snapshot {
-                    check_length(&first, &speakers, &streams)?;
-                }
-                Source::Recorded { speakers, snapshot }
-            }
-        };
-        let requests = requests(&first, texts, seed);
-        check_scripts(&requests, &streams, self, true)?;
-        Ok(Box::new(Scripts { model: self, requests, voice, lines }))
+    ) -> Result<Box<dyn Ready>, Error> {
+        let model = self;
+        on_engine!(engine,
+        for<'a>(model: Arc<Dia2>, input: SpeechInput<'a>, observe: &'a dyn Observe,
+                notices: &'a mut Vec<Notice>)
+            -> Result<Box<dyn Ready>, Error>,
+        |place: B| {
+            Rc::new(Resident::<B>::new(model, place, false)?).prepare(input, observe, notices)
+        })?
     }
 
     fn prepare_voice(
@@ -341,7 +330,7 @@ struct Recordings<'a> {
 
 impl PreparedVoice for Recordings<'_> {
     fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
-        let kept = keep(&self.speakers, Resampling::default(), self.model, engine, observe)?;
+        let kept = keep(&self.speakers, self.model, engine, observe)?;
         Ok(Box::new(kept))
     }
 }
@@ -362,65 +351,5 @@ pub(super) fn check_length(
     match frames <= most {
         true => Ok(()),
         false => Err(Dia2Error::TooLong { frames, most }.into()),
-    }
-}
-
-/// The source of the voices.
-enum Source {
-    Recorded { speakers: Vec<Speaker>, snapshot: bool },
-    Kept(Box<KeptSnapshot>),
-}
-
-/// Scripts for a model.
-struct Scripts<'a> {
-    model: &'a Dia2,
-    requests: Vec<Request>,
-    voice: Source,
-    lines: bool,
-}
-
-impl Scripts<'_> {
-    fn task<'a>(&'a self, request: &'a Request, options: Options) -> DialogueTask<'a> {
-        let voices = match &self.voice {
-            Source::Recorded { speakers, snapshot: true } => DialogueVoices::Restored(speakers),
-            Source::Recorded { speakers, snapshot: false } => DialogueVoices::Recorded(speakers),
-            Source::Kept(kept) => DialogueVoices::Kept(kept),
-        };
-        DialogueTask { request, voices, resampling: Resampling::default(), options }
-    }
-}
-
-impl Prepared for Scripts<'_> {
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        let task = self.requests.first().map(|request| self.task(request, options));
-        let streams = streams(self.model)?;
-        let recorded = task.map_or(0.0, |task| recorded(task, &streams));
-        check_memory(self.model, engine, recorded)
-    }
-
-    fn speak(
-        &self,
-        engine: Engine,
-        options: Options,
-        mut more: Option<&mut dyn Arriving>,
-        observe: &dyn Observe,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Notice>, Error> {
-        let may_grow = more.is_some();
-        check_scripts(&self.requests, &streams(self.model)?, self.model, may_grow)?;
-        let mut all = Vec::new();
-        for (index, request) in self.requests.iter().enumerate() {
-            let options = Options { since: options.since.filter(|_| index == 0), ..options };
-            let task = self.task(request, options);
-            let mut samples = |samples: &[f32]| sink.samples(index, samples);
-            // Text arrives for the first script only.
-            let more = more.take();
-            let (mut notices, dialogue) =
-                speak(task, more, self.model, engine, observe, &mut samples)?;
-            notices.extend(dialogue.left());
-            all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
-            sink.done(index, dialogue.spoken)?;
-        }
-        Ok(all)
     }
 }

@@ -1,4 +1,4 @@
-//! Dia2 with networks and voices that stay in memory.
+//! Dia2 with its networks, and with the voices that it spoke with last.
 
 mod noting;
 
@@ -9,9 +9,7 @@ use acestep_import::Dia2;
 use acestep_model::{Backend, Place, speech::dia2::Checkpoint};
 use acestep_speech::{
     Options, Word,
-    dia2::{
-        KeptSnapshot, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers, streams,
-    },
+    dia2::{KeptSnapshot, Networks, Plan, Recording, Request, Snapshot, Speakers, streams},
 };
 
 use super::{
@@ -73,21 +71,26 @@ pub(in super::super) struct Resident<B: Backend> {
     voices: RefCell<Recent<Key, Known<B>>>,
     /// The SHA-256 of files.
     sums: RefCell<Recent<Seen, [u8; 32]>>,
+    /// False for one run: its recordings are read once, and may be pipes.
+    keeps: bool,
 }
 
 impl<B: Backend> Resident<B> {
-    /// A model whose networks are loaded when they are needed.
+    /// A model whose networks are loaded when they are needed, and that `keeps` the state of recordings.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if its files do not have the networks.
-    pub(in super::super) fn new(model: Dia2, place: Place<B>) -> Result<Self, Error> {
+    pub(in super::super) fn new(
+        model: Arc<Dia2>,
+        place: Place<B>,
+        keeps: bool,
+    ) -> Result<Self, Error> {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let model = Arc::new(model);
         let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
         let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         let voices = RefCell::new(Recent::new(VOICES.0, VOICES.1));
         let sums = RefCell::new(Recent::new(SUMS, u64::MAX));
-        Ok(Self { model, networks, voices, sums })
+        Ok(Self { model, networks, voices, sums, keeps })
     }
 
     /// Returns the SHA-256 of a file, which is not read again if it is as it was.
@@ -103,23 +106,23 @@ impl<B: Backend> Resident<B> {
 
     /// Reads the files of a request, and checks it.
     fn turn(
-        &self,
+        self: &Rc<Self>,
         input: SpeechInput<'_>,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Turn<'_, B>, Error> {
+    ) -> Result<Turn<B>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
         let streams = streams(&*self.model)?;
         let requests = prepare::requests(&first, texts, seed);
         prepare::check_scripts(&requests, &streams, &self.model, true)?;
         let mut turn = Turn {
-            on: self,
+            on: Rc::clone(self),
             requests,
             name: voice.clone(),
             source: Source::Recorded(Vec::new()),
             key: None,
-            is_kept: true,
+            is_kept: self.keeps,
             notices: Vec::new(),
             most: most_prefix(&first, &streams),
             lines,
@@ -144,7 +147,7 @@ impl<B: Backend> Resident<B> {
         let (mut files, mut recorded) = (Vec::new(), Vec::new());
         for Given { sound, words: (words, field) } in given {
             let seen = Seen::of(&sound)?;
-            let sum = self.sum(seen.clone())?;
+            let sum = if self.keeps { self.sum(seen.clone())? } else { [0; 32] };
             let words = words.read(&sound, field)?;
             recorded.push((sum, words.clone()));
             files.push((sound, seen, (Words::List(words), field)));
@@ -155,7 +158,7 @@ impl<B: Backend> Resident<B> {
         if turn.known().is_none() {
             let mut speakers = Vec::new();
             for (sound, seen, words) in files {
-                speakers.push(Speaker::of(&sound, words, observe, &mut turn.notices)?);
+                speakers.push(Speaker::read(&sound, words, observe, &mut turn.notices)?);
                 // The file was looked at before its sum was taken. If it is still the same, the sum is of this
                 // sound.
                 turn.is_kept &= seen.is_unchanged()?;
@@ -182,11 +185,11 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     }
 
     fn prepare(
-        &self,
+        self: Rc<Self>,
         input: SpeechInput<'_>,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready + '_>, Error> {
+    ) -> Result<Box<dyn Ready>, Error> {
         Ok(Box::new(self.turn(input, observe, notices)?))
     }
 }
@@ -198,8 +201,8 @@ enum Source {
 }
 
 /// Scripts that were checked.
-struct Turn<'a, B: Backend> {
-    on: &'a Resident<B>,
+struct Turn<B: Backend> {
+    on: Rc<Resident<B>>,
     requests: Vec<Request>,
     /// The name of a kept voice.
     name: Option<String>,
@@ -207,7 +210,7 @@ struct Turn<'a, B: Backend> {
     source: Source,
     /// The files of the voices; none for voices of the model.
     key: Option<Key>,
-    /// False if a file changed while it was read: its state does not belong to the key.
+    /// False for one run, and if a file changed while it was read: its state does not belong to the key.
     is_kept: bool,
     /// The notices of reading the files.
     notices: Vec<Notice>,
@@ -216,7 +219,7 @@ struct Turn<'a, B: Backend> {
     lines: bool,
 }
 
-impl<B: Backend> Turn<'_, B> {
+impl<B: Backend> Turn<B> {
     fn known(&self) -> Option<Known<B>> {
         self.on.voices.borrow_mut().get(self.key.as_ref()?)
     }
@@ -237,12 +240,12 @@ impl<B: Backend> Turn<'_, B> {
                 (snapshot.bytes(networks), VoiceState::Snapshot(Rc::new(snapshot)))
             }
             (Source::Recorded(speakers), Some(rows)) => {
-                let recordings = encoded(speakers, Resampling::default(), networks, observe)?;
+                let recordings = encoded(speakers, networks, observe)?;
                 let snapshot = Snapshot::within(self.most, &recordings, rows, networks, observe)?;
                 (snapshot.bytes(networks), VoiceState::Snapshot(Rc::new(snapshot)))
             }
             (Source::Recorded(speakers), None) => {
-                let recordings = encoded(speakers, Resampling::default(), networks, observe)?;
+                let recordings = encoded(speakers, networks, observe)?;
                 let codes = recordings.iter().flat_map(|recording| &recording.frames);
                 let bytes = codes.map(|frame| 4 * frame.len() as u64).sum();
                 (bytes, VoiceState::Recordings(Rc::new(recordings)))
@@ -257,7 +260,7 @@ impl<B: Backend> Turn<'_, B> {
     }
 }
 
-impl<B: Backend> Ready for Turn<'_, B> {
+impl<B: Backend> Ready for Turn<B> {
     fn check_memory(&self, engine: Engine, _: Options) -> Result<(), Error> {
         let recorded = match &self.source {
             Source::Recorded(speakers) => longest(speakers),
@@ -294,6 +297,7 @@ impl<B: Backend> Ready for Turn<'_, B> {
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
         let (model, networks) = (&*self.on.model, &self.on.networks);
+        prepare::check_scripts(&self.requests, &streams(model)?, model, more.is_some())?;
         let heard = self.heard(observe)?;
         let mut all = Vec::new();
         for (index, request) in self.requests.iter().enumerate() {

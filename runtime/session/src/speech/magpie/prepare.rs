@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    rc::Rc,
     sync::{Arc, OnceLock},
 };
 
@@ -10,7 +11,7 @@ use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_music::request::rename;
 use acestep_speech::{
-    Options, Voices,
+    Voices,
     magpie::{
         FIELDS, JapaneseWord, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, USUAL_LANGUAGE,
         tokenizers,
@@ -20,10 +21,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, Prepared, Sink, SpeechInput, SpeechModel, Written,
-        check_fields, in_line, is_content, no_more, taken, text,
+        Advanced, Fields, Ready, SpeechInput, SpeechModel, SpeechOn as _, Written, check_fields,
+        in_line, is_content, taken, text,
     },
-    check_memory, speak,
+    Resident,
 };
 use crate::SessionError;
 
@@ -77,7 +78,8 @@ impl Speaker {
 
     /// Returns the analyser of Japanese, if a text in this language needs it and there is a dictionary.
     fn open_jtalk(&self, first: &Request) -> Result<Option<&OpenJTalk>, Error> {
-        let is_japanese = |language: &str| language.eq_ignore_ascii_case("ja");
+        let tokenizers = self.tokenizers()?;
+        let is_japanese = |typed: &str| tokenizers.spelling(typed).eq_ignore_ascii_case("ja");
         let is_needed = first.language.as_deref().is_some_and(is_japanese) && first.is_text();
         let Some(dictionary) = self.dictionary.as_deref().filter(|_| is_needed) else {
             return Ok(None);
@@ -237,17 +239,18 @@ impl SpeechModel for Speaker {
     }
 
     fn prepare(
-        &self,
+        self: Arc<Self>,
         input: SpeechInput<'_>,
-        _observe: &dyn Observe,
-        _notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();
-        let mut read = read(fields, self)?;
-        let pinyin = read.pinyin.take().map(|path| table(Path::new(&path))).transpose()?;
-        let first = read.with_words()?;
-        let plans = self.plans(&first, texts, seed, pinyin.as_ref())?;
-        Ok(Box::new(Planned { model: &self.model, plans, lines }))
+        engine: Engine,
+        observe: &dyn Observe,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Ready>, Error> {
+        let model = self;
+        on_engine!(engine,
+        for<'a>(model: Arc<Speaker>, input: SpeechInput<'a>, observe: &'a dyn Observe,
+                notices: &'a mut Vec<Notice>)
+            -> Result<Box<dyn Ready>, Error>,
+        |place: B| { Rc::new(Resident::<B>::new(model, place)?).prepare(input, observe, notices) })?
     }
 }
 
@@ -273,29 +276,4 @@ pub(super) fn table(path: &Path) -> Result<Pinyin, Error> {
     let bad = |why: String| SessionError::SpeechFields { why: format!("`pinyin`: {why}") };
     let text = texts::decode(&bytes).map_err(|why| bad(why.to_string()))?;
     Ok(Pinyin::read(&text)?)
-}
-
-/// Planned texts for a model.
-struct Planned<'a> {
-    model: &'a Magpie,
-    plans: Vec<Plan>,
-    lines: bool,
-}
-
-impl Prepared for Planned<'_> {
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(&self.plans, self.model, engine, options)
-    }
-
-    fn speak(
-        &self,
-        engine: Engine,
-        options: Options,
-        more: Option<&mut dyn Arriving>,
-        observe: &dyn Observe,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Notice>, Error> {
-        no_more(more, self.model.name())?;
-        speak(self.plans.clone(), self.model, engine, (options, self.lines), observe, sink)
-    }
 }

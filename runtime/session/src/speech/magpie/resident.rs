@@ -1,6 +1,6 @@
-//! Magpie TTS with networks that stay in memory; its voices are part of them.
+//! Magpie TTS with its networks; its voices are part of them.
 
-use std::{cell::RefCell, path::Path, sync::Arc};
+use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe, SharedRef};
 use acestep_model::{Backend, Place, speech::magpie::Checkpoint};
@@ -35,9 +35,8 @@ impl<B: Backend> Resident<B> {
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if its files do not have the networks.
-    pub(in super::super) fn new(model: Speaker, place: Place<B>) -> Result<Self, Error> {
+    pub(in super::super) fn new(model: Arc<Speaker>, place: Place<B>) -> Result<Self, Error> {
         model.model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let model = Arc::new(model);
         let checkpoint = model.model.clone() as Arc<dyn Checkpoint<B>>;
         let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         Ok(Self { model, networks, tables: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
@@ -68,11 +67,11 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     }
 
     fn prepare(
-        &self,
+        self: Rc<Self>,
         input: SpeechInput<'_>,
         _observe: &dyn Observe,
         _notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready + '_>, Error> {
+    ) -> Result<Box<dyn Ready>, Error> {
         let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();
         let decided = fields.clone();
         let mut read = read(fields, &self.model)?;
@@ -85,8 +84,8 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
 }
 
 /// Texts that were planned.
-struct Turn<'a, B: Backend> {
-    on: &'a Resident<B>,
+struct Turn<B: Backend> {
+    on: Rc<Resident<B>>,
     /// The first text.
     text: String,
     fields: Fields,
@@ -94,7 +93,7 @@ struct Turn<'a, B: Backend> {
     lines: bool,
 }
 
-impl<B: Backend> Ready for Turn<'_, B> {
+impl<B: Backend> Ready for Turn<B> {
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
         check_memory(&self.plans, &self.on.model.model, engine, options)
     }

@@ -2,10 +2,10 @@
 
 use acestep_engine::{Audio, Engine, Error, Observe, on_engine};
 use acestep_import::{Layout, Qwen3Tts, SPEECH_MODELS};
-use acestep_model::Backend;
+use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
     Options,
-    qwen3_tts::{KeptVoice, Networks, Plan, Request, Voice, check_request},
+    qwen3_tts::{KeptVoice, Networks, Plan, Request, Voice, check_request, language_of},
 };
 
 use super::check_memory;
@@ -15,13 +15,13 @@ use crate::SessionError;
 const ANY_TEXT: &str = ".";
 
 /// The longest recording of a kept voice: its state grows with it.
-pub const MOST_SECONDS: f64 = 120.0;
+const MOST_SECONDS: f64 = 120.0;
 
 /// Opens the first installed base model.
 ///
 /// # Errors
 /// [`Error::Checkpoint`], which tells how to get one.
-pub fn first_base(layout: &Layout) -> Result<Qwen3Tts, Error> {
+pub(in super::super) fn first_base(layout: &Layout) -> Result<Qwen3Tts, Error> {
     // A damaged one is told, and no other one is taken in its place.
     let here = base_here(layout).unwrap_or("qwen3-tts-0.6b-base");
     Qwen3Tts::find(Some(here), layout).map_err(Error::checkpoint)
@@ -37,7 +37,10 @@ pub(in super::super) fn base_here(layout: &Layout) -> Option<&'static str> {
 ///
 /// # Errors
 /// The errors of [`check_request`].
-pub fn keep_request(language: Option<String>, model: &Qwen3Tts) -> Result<Request, Error> {
+pub(super) fn keep_request(language: Option<String>, model: &Qwen3Tts) -> Result<Request, Error> {
+    // The file names the language as the model does.
+    let own = |typed: String| language_of(&typed, model.config()).map_or(typed, str::to_owned);
+    let language = language.map(own);
     let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
     check_request(&request, true, model)?;
     Ok(request)
@@ -47,7 +50,7 @@ pub fn keep_request(language: Option<String>, model: &Qwen3Tts) -> Result<Reques
 ///
 /// # Errors
 /// The errors of [`check_memory`].
-pub fn check_keep(
+pub(super) fn check_keep(
     (recording, transcript): (&Audio, Option<&str>),
     model: &Qwen3Tts,
     engine: Engine,
@@ -61,7 +64,7 @@ pub fn check_keep(
 ///
 /// # Errors
 /// [`SessionError::LongRecording`].
-pub fn check_recording(recording: &Audio) -> Result<(), Error> {
+pub(super) fn check_recording(recording: &Audio) -> Result<(), Error> {
     match recording.seconds() > MOST_SECONDS {
         true => Err(SessionError::LongRecording { most: MOST_SECONDS }.into()),
         false => Ok(()),
@@ -72,7 +75,7 @@ pub fn check_recording(recording: &Audio) -> Result<(), Error> {
 ///
 /// # Errors
 /// The errors of [`Voice::of_recording`] and [`KeptVoice::new`]; [`Error::NoDevice`].
-pub fn keep(
+pub(super) fn keep(
     request: &Request,
     (recording, transcript): (&Audio, Option<&str>),
     model: &Qwen3Tts,
@@ -86,25 +89,11 @@ pub fn keep(
     |place: B| {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
         let networks = Networks::<B>::new(model, place);
-        keep_with(request, (recording, transcript), model, &networks, observe)
+        let voice = Voice::of_recording(recording, transcript, &networks, observe)?;
+        let plan = Plan::new(request, Some(voice), 0, model)?;
+        let language = request.language.as_deref().unwrap_or("auto");
+        KeptVoice::new(&plan, language, recording.seconds(), &networks)
     })?
-}
-
-/// As [`keep`], with the caller's networks, which are those of `model` and were checked.
-///
-/// # Errors
-/// The errors of [`Voice::of_recording`] and [`KeptVoice::new`].
-pub fn keep_with<B: Backend>(
-    request: &Request,
-    (recording, transcript): (&Audio, Option<&str>),
-    model: &Qwen3Tts,
-    networks: &Networks<'_, B>,
-    observe: &dyn Observe,
-) -> Result<KeptVoice, Error> {
-    let voice = Voice::of_recording(recording, transcript, networks, observe)?;
-    let plan = Plan::new(request, Some(voice), 0, model)?;
-    let language = request.language.as_deref().unwrap_or("auto");
-    KeptVoice::new(&plan, language, recording.seconds(), networks)
 }
 
 #[cfg(test)]

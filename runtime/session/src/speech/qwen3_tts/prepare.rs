@@ -1,24 +1,27 @@
 //! Qwen3-TTS as a model of speech.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+};
 
 use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read as audio, on_engine};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_speech::{
-    Options, Voices,
-    qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_transcript},
+    Voices,
+    qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_transcript, language_of},
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechInput,
-        SpeechModel, VoiceFile, Written, check_fields, flag, in_line, no_more, read_kept, taken,
-        text,
+        Advanced, Fields, LEAST_SECONDS, PreparedVoice, Ready, SpeechInput, SpeechModel,
+        SpeechOn as _, VoiceFile, Written, check_fields, flag, in_line, read_kept, taken, text,
     },
-    SpeechTask, VoiceSource, at_once, check, check_keep, check_memory, check_recording, find, keep,
-    keep_request, positions, speak,
+    Resident, VoiceSource, at_once, check, check_keep, check_recording, find, keep, keep_request,
+    positions,
 };
 use crate::SessionError;
 
@@ -91,11 +94,8 @@ pub(super) fn requests(
     // Only a voice of the model itself has a name there.
     let name = first.voice.clone().filter(|_| !voice.is_recording());
     // A model without the language speaks without the state of the voice, which is said.
-    let is_known = |language: &&str| {
-        model.config().talker_config.languages().any(|(own, _)| own == language.to_lowercase())
-    };
-    let own = voice.language().filter(is_known).map(str::to_owned);
-    let language = first.language.clone().or(own);
+    let own = voice.language().and_then(|own| language_of(own, model.config()));
+    let language = first.language.clone().or(own.map(str::to_owned));
     let request = |(text, index): (String, u64)| Request {
         text,
         seed: Some(seed.wrapping_add(index)),
@@ -222,29 +222,18 @@ impl SpeechModel for Qwen3Tts {
     }
 
     fn prepare(
-        &self,
+        self: Arc<Self>,
         input: SpeechInput<'_>,
+        engine: Engine,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
-        let Read { mut first, recording } = read(fields, self)?;
-        unused_voice(&mut first, recording.is_some(), notices);
-        // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes
-        // with the first text.
-        let voice = std::thread::scope(|scope| -> Result<VoiceSource, Error> {
-            scope.spawn(|| drop(self.tokenizer()));
-            Ok(match (recording, &first.voice) {
-                (Some((path, words)), _) => {
-                    VoiceSource::recording(Path::new(&path), words, observe, notices)?
-                }
-                (None, Some(name)) => VoiceSource::named(name, self, voices)?,
-                (None, None) => VoiceSource::Model,
-            })
-        })?;
-        let requests = requests(&first, &voice, texts, seed, self);
-        let positions = most_positions(&requests, &voice, self)?;
-        Ok(Box::new(Speaker { model: self, requests, voice, positions, lines }))
+    ) -> Result<Box<dyn Ready>, Error> {
+        let model = self;
+        on_engine!(engine,
+        for<'a>(model: Arc<Qwen3Tts>, input: SpeechInput<'a>, observe: &'a dyn Observe,
+                notices: &'a mut Vec<Notice>)
+            -> Result<Box<dyn Ready>, Error>,
+        |place: B| { Rc::new(Resident::<B>::new(model, place)?).prepare(input, observe, notices) })?
     }
 
     fn prepare_voice(
@@ -287,36 +276,6 @@ impl PreparedVoice for Recording<'_> {
     fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
         let heard = (&self.recording, self.transcript.as_deref());
         Ok(Box::new(keep(&self.request, heard, self.model, engine, observe)?))
-    }
-}
-
-/// Requests for a model, which were checked.
-struct Speaker<'a> {
-    model: &'a Qwen3Tts,
-    requests: Vec<Request>,
-    voice: VoiceSource,
-    /// The most prompt rows and frames of a run.
-    positions: usize,
-    lines: bool,
-}
-
-impl Prepared for Speaker<'_> {
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(self.model, engine, options, self.positions, self.voice.recorded())
-    }
-
-    fn speak(
-        &self,
-        engine: Engine,
-        options: Options,
-        more: Option<&mut dyn Arriving>,
-        observe: &dyn Observe,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Notice>, Error> {
-        no_more(more, SpeechModel::name(self.model))?;
-        let Self { model, requests, voice, lines, .. } = self;
-        let speech = SpeechTask { requests, voice, options, lines: *lines };
-        speak(speech, model, engine, observe, sink)
     }
 }
 

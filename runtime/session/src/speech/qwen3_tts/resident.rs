@@ -1,10 +1,13 @@
-//! Qwen3-TTS with networks and voices that stay in memory.
+//! Qwen3-TTS with its networks, and with the voices that it spoke with last.
 
 use std::{cell::RefCell, path::PathBuf, rc::Rc, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe, SharedRef};
 use acestep_import::Qwen3Tts;
-use acestep_model::{Backend, Place, speech::qwen3_tts::Checkpoint};
+use acestep_model::{
+    Backend, Place,
+    speech::qwen3_tts::{Checkpoint, Files as _},
+};
 use acestep_speech::{
     Options, Voices,
     qwen3_tts::{Networks, Request},
@@ -20,7 +23,7 @@ use super::{
     },
     Loaded, SpeechTask, VoiceSource, check_memory,
     prepare::{self, Read},
-    speak_loaded,
+    speak_with,
 };
 
 /// A recording by its file and its words, or a kept voice by its file.
@@ -43,9 +46,8 @@ impl<B: Backend> Resident<B> {
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if its files do not have the networks.
-    pub(in super::super) fn new(model: Qwen3Tts, place: Place<B>) -> Result<Self, Error> {
+    pub(in super::super) fn new(model: Arc<Qwen3Tts>, place: Place<B>) -> Result<Self, Error> {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let model = Arc::new(model);
         let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
         let networks = Networks::of(SharedRef::Shared(checkpoint), place);
         Ok(Self { model, networks, voices: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
@@ -71,14 +73,19 @@ impl<B: Backend> Resident<B> {
         if let Some((voice, _)) = key.as_ref().and_then(|key| self.voices.borrow_mut().get(key)) {
             return Ok((voice, key));
         }
-        let mut notices = Vec::new();
-        let voice = match (recording, name) {
-            (Some((path, words)), _) => {
-                VoiceSource::recording(&path, words, observe, &mut notices)?
-            }
-            (None, Some(name)) => VoiceSource::named(name, &self.model, voices)?,
-            (None, None) => VoiceSource::Model,
-        };
+        let (model, mut notices) = (&*self.model, Vec::new());
+        // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes
+        // with the first text.
+        let voice = std::thread::scope(|scope| -> Result<VoiceSource, Error> {
+            scope.spawn(|| drop(model.tokenizer()));
+            Ok(match (recording, name) {
+                (Some((path, words)), _) => {
+                    VoiceSource::recording(&path, words, observe, &mut notices)?
+                }
+                (None, Some(name)) => VoiceSource::named(name, model, voices)?,
+                (None, None) => VoiceSource::Model,
+            })
+        })?;
         let key = key.filter(|_| voice.is_recording());
         Ok(((Rc::new(voice), notices.into()), key))
     }
@@ -95,11 +102,11 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     }
 
     fn prepare(
-        &self,
+        self: Rc<Self>,
         input: SpeechInput<'_>,
         observe: &dyn Observe,
         notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready + '_>, Error> {
+    ) -> Result<Box<dyn Ready>, Error> {
         let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { mut first, recording } = prepare::read(fields, &self.model)?;
         prepare::unused_voice(&mut first, recording.is_some(), notices);
@@ -115,8 +122,8 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
 }
 
 /// Requests that were checked.
-struct Turn<'a, B: Backend> {
-    on: &'a Resident<B>,
+struct Turn<B: Backend> {
+    on: Rc<Resident<B>>,
     requests: Vec<Request>,
     /// The name of the voice.
     name: Option<String>,
@@ -127,7 +134,7 @@ struct Turn<'a, B: Backend> {
     lines: bool,
 }
 
-impl<B: Backend> Turn<'_, B> {
+impl<B: Backend> Turn<B> {
     fn known(&self) -> Option<Rc<Loaded<B>>> {
         let found = self.on.voices.borrow_mut().get(self.key.as_ref()?);
         found.map(|(_, loaded)| loaded)
@@ -149,7 +156,7 @@ impl<B: Backend> Turn<'_, B> {
     }
 }
 
-impl<B: Backend> Ready for Turn<'_, B> {
+impl<B: Backend> Ready for Turn<B> {
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
         check_memory(&self.on.model, engine, options, self.positions, self.heard.0.recorded())
     }
@@ -179,6 +186,6 @@ impl<B: Backend> Ready for Turn<'_, B> {
         no_more(more, on.model().name())?;
         let loaded = self.loaded(observe)?;
         let speech = SpeechTask { requests, voice: &heard.0, options, lines: *lines };
-        speak_loaded::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
+        speak_with::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
     }
 }

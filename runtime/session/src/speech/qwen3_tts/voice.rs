@@ -18,7 +18,7 @@ use crate::SessionError;
 
 /// The source of a voice.
 #[derive(Debug)]
-pub enum VoiceSource {
+pub(super) enum VoiceSource {
     /// A named speaker, a description, or none.
     Model,
     /// A recording, and its words.
@@ -31,7 +31,7 @@ pub enum VoiceSource {
 ///
 /// # Errors
 /// [`Error::Checkpoint`].
-pub fn find(
+pub(super) fn find(
     choice: Option<&str>,
     voice: Option<&str>,
     voices: Option<&Voices>,
@@ -45,7 +45,7 @@ pub fn find(
 
 /// A voice on the device, for any number of runs with the same networks.
 #[derive(Debug, Clone)]
-pub struct Loaded<B: Backend> {
+pub(super) struct Loaded<B: Backend> {
     pub(super) voice: Option<Voice>,
     pub(super) snapshot: Option<Snapshot<B>>,
 }
@@ -55,7 +55,7 @@ impl VoiceSource {
     ///
     /// # Errors
     /// The errors of [`read::recording`] and [`check_recording`].
-    pub fn recording(
+    pub(super) fn recording(
         path: &Path,
         transcript: Option<String>,
         observe: &dyn Observe,
@@ -71,7 +71,11 @@ impl VoiceSource {
     ///
     /// # Errors
     /// [`SessionError::NoVoices`], [`SessionError::KeptVoice`]; the errors of [`KeptVoice::of`].
-    pub fn named(name: &str, model: &Qwen3Tts, voices: Option<&Voices>) -> Result<Self, Error> {
+    pub(super) fn named(
+        name: &str,
+        model: &Qwen3Tts,
+        voices: Option<&Voices>,
+    ) -> Result<Self, Error> {
         if model.config().tts_model_type == ModelType::Base {
             let voices = voices.ok_or(SessionError::NoVoices)?;
             return Ok(Self::Kept(Box::new(KeptVoice::of(voices, name)?)));
@@ -86,7 +90,7 @@ impl VoiceSource {
     }
 
     /// Returns the seconds of a recording that is encoded, and true if its words are encoded with it.
-    pub fn recorded(&self) -> Option<(f64, bool)> {
+    pub(super) fn recorded(&self) -> Option<(f64, bool)> {
         match self {
             Self::Recording(audio, words) => Some((audio.seconds(), words.is_some())),
             Self::Model | Self::Kept(_) => None,
@@ -104,7 +108,7 @@ impl VoiceSource {
     }
 
     /// True for the voice of a recording.
-    pub fn is_recording(&self) -> bool {
+    pub(super) fn is_recording(&self) -> bool {
         !matches!(self, Self::Model)
     }
 
@@ -129,7 +133,7 @@ impl VoiceSource {
     ///
     /// # Errors
     /// The errors of [`Voice::of_recording`] and [`KeptVoice::snapshot`].
-    pub fn load<B: Backend>(
+    pub(super) fn load<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
         observe: &dyn Observe,

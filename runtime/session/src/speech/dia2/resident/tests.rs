@@ -21,9 +21,13 @@ const MODEL: &str =
 /// A rest of two frames, and no word.
 const BREAK: &str = "<break time=\"0.16s\"/> ";
 
-fn resident<B: Backend>(place: Place<B>) -> Resident<B> {
+fn model() -> Arc<Dia2> {
     let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default());
-    Resident::new(model.expect("the goldens are in the repository"), place).expect("its networks")
+    Arc::new(model.expect("the goldens are in the repository"))
+}
+
+fn resident<B: Backend>(place: Place<B>) -> Rc<Resident<B>> {
+    Rc::new(Resident::new(model(), place, true).expect("its networks"))
 }
 
 /// Writes a recording of so many frames of 80 ms.
@@ -91,10 +95,10 @@ fn an_error_about_words_names_those_of_its_speaker() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.wav");
     write(&path, 5);
-    let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default()).expect("a model");
     for words in [json!([]), json!("no.json"), Value::Null] {
         let input = with(&path, &json!({ "speaker_2": path, "words_2": words }));
-        let error = model.prepare(input, &Unobserved, &mut Vec::new()).err().expect("no words");
+        let ready = model().prepare(input, ENGINE, &Unobserved, &mut Vec::new());
+        let error = ready.err().expect("no words");
         let reason = crate::speech::reason(&error);
         assert_eq!(reason, Some(("bad_value", Some("words_2".to_owned()))), "{error}");
         assert!(error.to_string().starts_with("the words in `words_2` cannot"), "{error}");
@@ -230,28 +234,23 @@ fn the_codec_that_is_named_is_used() {
 /// With one step the run ends before it asks for the second piece.
 #[test]
 fn a_text_in_pieces_has_no_words_only_if_none_came_before_its_end() {
-    let all: &[(Option<&[&'static str]>, u32)] = &[
-        (Some(&["hello ", "there"]), 30),
-        (Some(&[" ", "hello"]), 30),
-        (Some(&["hello"]), 1),
-        (Some(&[]), 30),
-        (None, 30),
-    ];
+    let all: &[(&[&'static str], u32)] =
+        &[(&["hello ", "there"], 30), (&[" ", "hello"], 30), (&["hello"], 1), (&[], 30)];
     let said = on_engine!(ENGINE,
-    for<'a>(all: &'a [(Option<&'a [&'static str]>, u32)]) -> Vec<bool>,
+    for<'a>(all: &'a [(&'a [&'static str], u32)]) -> Vec<bool>,
     |place: B| {
         let on = resident::<B>(place);
-        let of = |&(more, steps): &(Option<&[&'static str]>, u32)| {
+        let of = |&(more, steps): &(&[&'static str], u32)| {
             let input = input(BREAK, &json!({ "max_steps": steps }));
             let turn = on.turn(input, &Unobserved, &mut Vec::new());
             let turn = turn.expect("a good request");
-            let mut pieces = more.map(|pieces| Pieces(pieces.iter().copied().collect()));
-            let more = pieces.as_mut().map(|pieces| pieces as &mut dyn Arriving);
-            let spoken = turn.speak(Options::default(), more, &Unobserved, &mut Told::default());
+            let mut pieces = Pieces(more.iter().copied().collect());
+            let (options, mut told) = (Options::default(), Told::default());
+            let spoken = turn.speak(options, Some(&mut pieces), &Unobserved, &mut told);
             let notices = spoken.expect("speech");
             notices.iter().any(|notice| notice.0 == "the script has no words")
         };
         all.iter().map(of).collect()
     });
-    assert_eq!(said.expect("a device"), [false, false, false, true, true]);
+    assert_eq!(said.expect("a device"), [false, false, false, true]);
 }
