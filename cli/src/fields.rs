@@ -37,6 +37,20 @@ pub(crate) fn set_up(command: fn() -> Command) {
     let _ = COMMAND.set(command);
 }
 
+/// Returns the command that the user typed.
+pub(crate) fn typed() -> Command {
+    let mut command = COMMAND.get().map_or_else(Command::default, |command| command());
+    for word in std::env::args_os().skip(1) {
+        command = command.find_subcommand(word).cloned().unwrap_or(command);
+    }
+    command
+}
+
+/// True if the command that the user typed has the flag `long`.
+pub(crate) fn has(long: &str) -> bool {
+    typed().get_arguments().any(|arg| arg.get_long() == Some(long))
+}
+
 /// Adds the flags of `command` and of its subcommands, by their names or by their `aliases`.
 fn add(command: &Command, aliases: bool, flags: &mut HashMap<String, String>) {
     for arg in command.get_arguments() {

@@ -9,7 +9,7 @@ use acestep_session::{SessionError, settings::SettingsError};
 use acestep_speech::SpeechError;
 use burn::tensor::DType;
 
-use crate::{cli_error::CliError, fields::as_flags, settings};
+use crate::{cli_error::CliError, fields, fields::as_flags, settings};
 
 /// The hint that helps with `error`.
 pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
@@ -177,7 +177,7 @@ pub(crate) fn of_model(error: &acestep_import::Error) -> Option<String> {
     if speaks && what != "a speech model" && known.is_some_and(is_for_recordings) {
         return Some(hint);
     }
-    if !hint.contains(name) {
+    if !hint.contains(name) && fields::has("model") {
         hint += &format!("\n      to try the program without a download, pass `--model {name}`");
     }
     Some(hint)
@@ -208,7 +208,7 @@ pub(crate) fn command_of(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{command_line, fields};
+    use crate::command_line;
 
     fn hint(error: impl Into<anyhow::Error>) -> String {
         fields::set_up(command_line::command);

@@ -1,6 +1,6 @@
 //! Flags of `serve`, `work` and `jobs`.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum, ValueHint};
 use uuid::Uuid;
@@ -48,9 +48,9 @@ impl LogFormat {
 /// Flags of `serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Serve {
-    /// Address to listen on. One that other machines can reach needs a key.
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    pub(crate) host: IpAddr,
+    /// Address to listen on, or a name of one. One that other machines can reach needs a key.
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) host: String,
 
     /// Port to listen on; 0 takes any free one.
     #[arg(long, value_name = "N", default_value_t = 8001)]

@@ -101,8 +101,8 @@ pub(crate) struct Voice {
     #[arg(conflicts_with_all = ["reference", "speaker_1"])]
     pub(crate) voice: Option<String>,
 
-    /// Language of the text: english, chinese, .., or auto [default: auto]; for Magpie TTS en, es, ..
-    /// [default: en].
+    /// Language of the text by name or code, english or en, zh-CN, .., or auto [default: auto; for Magpie
+    /// TTS en].
     #[arg(long, value_name = "NAME", alias = "lang")]
     pub(crate) language: Option<String>,
 

@@ -11,47 +11,62 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use crate::fields;
+
 /// Returns `error` of `command`, with our words where clap's do not help.
 pub(super) fn explained(mut error: Error, command: &Command) -> Error {
     match error.kind() {
         ErrorKind::UnknownArgument => {
             unknown(&mut error);
-            if let Some(tip) = dashed(&text(&error, ContextKind::InvalidArg), &typed()) {
+            if let Some(tip) = dashed(&text(&error, ContextKind::InvalidArg)) {
                 let tips = ContextValue::StyledStrs(vec![tip.into()]);
                 error.insert(ContextKind::Suggested, tips);
             }
         }
         ErrorKind::InvalidValue => another_value(&mut error),
-        ErrorKind::InvalidSubcommand => another_command(&mut error, command),
+        ErrorKind::InvalidSubcommand => another_command(&mut error),
         ErrorKind::ValueValidation => return no_number(error, command),
         _ => {}
     }
     error
 }
 
-/// Adds a tip for a second word after the caption, and corrects the suggestion of a hidden flag.
+/// Flags of other programs whose spelling leads elsewhere, each before ours.
+const OTHERS: &str = "tempo bpm speed bpm key keyscale meter timesignature metre timesignature \
+    negative lm-negative-prompt guidance guidance-scale num-steps inference-steps time duration \
+    length duration seconds duration prompt caption style caption style instruct count batch-size \
+    lang vocal-language no-vocals instrumental random-seed seed temp temperature \
+    temp lm-temperature source src-audio strength audio-cover-strength volume lufs \
+    ref-text transcript precision dtype gpu device file output";
+
+/// Adds a tip for a second word of a text or a file name, and corrects the suggestion of another flag.
 fn unknown(error: &mut Error) {
-    if let Some(ContextValue::String(like)) = error.get(ContextKind::SuggestedArg) {
-        // Upstream's spelling works but is not shown: our flags have hyphens.
-        let ours = ContextValue::String(like.replace('_', "-"));
-        error.insert(ContextKind::SuggestedArg, ours);
-    }
     let (word, usage) = (text(error, ContextKind::InvalidArg), text(error, ContextKind::Usage));
-    let has_caption = ["[CAPTION]", "[QUERY]"].iter().any(|name| usage.contains(name));
-    if has_caption && !word.starts_with('-') {
+    let names: Vec<&str> = OTHERS.split_whitespace().collect();
+    let is_meant = |pair: &&[&str]| word == format!("--{}", pair[0]) && fields::has(pair[1]);
+    let meant = names.chunks(2).find(is_meant).map(|pair| format!("--{}", pair[1]));
+    if meant.is_some() {
+        // They have the flag of the nearest spelling, and a text that begins with dashes.
+        error.remove(ContextKind::Usage);
+        error.remove(ContextKind::Suggested);
+    }
+    // Upstream's spelling works but is not shown: our flags have hyphens.
+    let like = meant.unwrap_or_else(|| text(error, ContextKind::SuggestedArg).replace('_', "-"));
+    if !like.is_empty() {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(like));
+    }
+    let takes_words = ["CAPTION", "QUERY", "TEXT]", "SONG"].iter().any(|name| usage.contains(name));
+    if takes_words && !word.starts_with('-') {
         let tip = "put several words in quotes: \"slow rain, piano\"";
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }
 
-/// Returns the words of the command line.
-fn typed() -> Vec<String> {
-    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
 /// Returns a tip for a value or a caption that begins with a dash and was read as flags. `flag` is
 /// the first of these flags, `-x` for `-x.wav`.
-fn dashed(flag: &str, words: &[String]) -> Option<String> {
+fn dashed(flag: &str) -> Option<String> {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.collect();
     let is_short = flag.starts_with('-') && !flag.starts_with("--");
     let longer = |word: &&String| word.len() > flag.len() && word.starts_with(flag);
     let at = words.iter().position(|word| longer(&word)).filter(|&at| is_short && at > 0)?;
@@ -78,20 +93,12 @@ fn another_value(error: &mut Error) {
 }
 
 /// Suggests a similar command after `help`, where clap suggests none.
-fn another_command(error: &mut Error, command: &Command) {
-    if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand)
-        && !similar.is_empty()
-    {
+fn another_command(error: &mut Error) {
+    let similar = error.get(ContextKind::SuggestedSubcommand);
+    if matches!(similar, Some(ContextValue::Strings(names)) if !names.is_empty()) {
         return;
     }
-    let (typed, usage) =
-        (text(error, ContextKind::InvalidSubcommand), text(error, ContextKind::Usage));
-    // `Usage: acestep model <COMMAND>`: look for subcommands of the last name.
-    let mut above = command;
-    for word in usage.split_whitespace().skip_while(|word| *word != command.get_name()).skip(1) {
-        let Some(below) = above.find_subcommand(word) else { break };
-        above = below;
-    }
+    let (typed, above) = (text(error, ContextKind::InvalidSubcommand), fields::typed());
     let near = nearest(&typed, above.get_subcommands().map(Command::get_name)).map(str::to_owned);
     if let Some(near) = near {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near));
@@ -125,28 +132,5 @@ fn text(error: &Error, kind: ContextKind) -> String {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::StyledStr(text)) => text.to_string(),
         _ => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_begins_with_a_dash_has_a_tip_that_works() {
-        let tip = |flag: &str, words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            dashed(flag, &words)
-        };
-        assert_eq!(
-            tip("-x", &["acestep", "generate", "rain", "-o", "-x.wav"]).as_deref(),
-            Some("a value that begins with a dash follows an equals sign: -o=-x.wav")
-        );
-        assert_eq!(
-            tip("-d", &["acestep", "generate", "-dark techno", "--model", "tiny"]).as_deref(),
-            Some("words that begin with a dash stand last, behind two dashes: -- \"-dark techno\"")
-        );
-        assert_eq!(tip("--modle", &["acestep", "--modle"]), None);
-        assert_eq!(tip("-x", &["acestep", "-x"]), None);
     }
 }

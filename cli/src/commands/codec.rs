@@ -12,6 +12,7 @@ use acestep_engine::{
         read, write,
     },
     error::counted,
+    files::check_source,
     tiling::Tiling,
 };
 use acestep_import::{AceStep, TINY};
@@ -50,11 +51,11 @@ struct Ready {
     started: Started,
 }
 
-/// Opens the folder of the chosen model. Its configuration determines the format of the latents.
-fn open(common: &Common) -> Result<AceStep> {
-    let layout = settings::layout();
+/// Opens the folder of the model for `input`. Its configuration determines the format of the latents.
+fn open(common: &Common, input: &Path) -> Result<AceStep> {
+    check_source(input)?;
     let model = common.model.clone().unwrap_or_else(settings::model);
-    Ok(acestep_import::open(&model, &layout)?)
+    Ok(acestep_import::open(&model, &settings::layout())?)
 }
 
 impl Ready {
@@ -83,7 +84,7 @@ fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
     if common.output.is_none() {
         outputs::check_beside(&args.input)?;
     }
-    let folder = open(common)?;
+    let folder = open(common, &args.input)?;
     let vae = &folder.configs().vae;
     let (hop, per_second, rate) = (vae.hop(), vae.frames_per_second(), vae.sampling_rate);
     let (audio, mut notices) = read::song(&args.input, per_second.recip(), rate, &interrupt::STOP)?;
@@ -133,7 +134,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let output = common.output.as_deref().filter(|path| !is_stdout(path));
     let format = outputs::song_format(typed, output, output, &mut request, &mut notices)?;
     let encoding = Encoding::resolve(request.output.encoding(), format, &mut notices)?;
-    let folder = open(common)?;
+    let folder = open(common, &args.input)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
     let output = destination(common, &args.input, format.extension())?;
     let frames = stored.shape[1];

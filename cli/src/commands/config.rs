@@ -6,7 +6,7 @@ use acestep_session::settings::{KEYS, SetBy, ValueType, explained};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::text::write_text;
+use super::text::write_bytes;
 use crate::{
     args::{Global, config::Command, files::existing},
     environment,
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
                     CliError::new(message).because(error).hint("name another file with --config")
                 })?;
             }
-            write_text(&path, &template(), existing)?;
+            write_bytes(&path, template().as_bytes(), existing)?;
             report::path(&path)?;
         }
     }

@@ -119,8 +119,8 @@ fn list(jobs: &[Job], json: bool, report: &Report) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let line = |job: &Job| {
-        let words = job.title.as_deref().or(job.request["caption"].as_str());
-        let words = words.or(job.request["text"].as_str()).unwrap_or_default();
+        let words = ["caption", "prompt", "text"].iter().find_map(|key| job.request[*key].as_str());
+        let words = job.title.as_deref().or(words).unwrap_or_default();
         let short: String = words.chars().filter(|c| !c.is_control()).take(40).collect();
         format!("{} {:<10} {:<10} {short}", job.id, job.kind.name(), job.state.name())
     };

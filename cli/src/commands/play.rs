@@ -36,7 +36,7 @@ fn play(
     _: &crate::report::Report,
 ) -> Result<()> {
     let other = if cfg!(target_os = "macos") { "afplay" } else { "ffplay" };
-    Err(plays_nothing(&format!("run `{other} {}`", song.display())).into())
+    Err(plays_nothing(&format!("run `{other} \"{}\"`", song.display())).into())
 }
 
 #[cfg(not(feature = "play"))]

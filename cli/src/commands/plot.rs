@@ -37,6 +37,9 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
             plot::preview(&audio, columns.saturating_sub(1), letters).trim_end_matches('\n'),
         )?;
         if args.output.is_none() {
+            if args.lrc.is_some() || args.title.is_some() {
+                report.note("the terminal shows neither lines nor a title: pass --output too");
+            }
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -51,17 +54,14 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     outputs::check_picture("output", &path)?;
     let inputs = [&args.song].into_iter().chain(&args.lrc).chain(&settings::loaded().file);
     outputs::check(&path, inputs.map(PathBuf::as_path), existing)?;
-    let lines = match &args.lrc {
-        Some(file) => {
-            let lines = lrc::parse(&read_text(file)?);
-            if lines.is_empty() {
-                let message = format!("`{}` has no line with a time", file.display());
-                return Err(CliError::new(message).hint("lines look like [00:12.34]words").into());
-            }
-            lines
+    let mut lines = vec![];
+    if let Some(file) = &args.lrc {
+        lines = lrc::parse(&read_text(file)?);
+        if lines.is_empty() {
+            let message = format!("`{}` has no line with a time", file.display());
+            return Err(CliError::new(message).hint("lines look like [00:12.34]words").into());
         }
-        None => vec![],
-    };
+    }
     let (audio, notices) = read::read(&args.song, &interrupt::STOP)?;
     report.notes(&notices);
     let name = args.song.file_name().map(|name| name.to_string_lossy().into_owned());

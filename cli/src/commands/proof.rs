@@ -6,7 +6,7 @@ use acestep_engine::{Error, files::Existing};
 use acestep_proof::Host;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::text::write_text;
+use super::text::write_bytes;
 use crate::{
     fields::as_flags,
     hint, interrupt,
@@ -32,7 +32,7 @@ impl Host for Report {
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         // Beside the file and then renamed: a full disk must not leave half a report.
-        write_text(path, text, Existing::Replace).map_err(|error| match error {
+        write_bytes(path, text.as_bytes(), Existing::Replace).map_err(|error| match error {
             Error::File { source, .. } => source,
             error => io::Error::other(error),
         })

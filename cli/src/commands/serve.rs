@@ -2,14 +2,14 @@
 
 mod child;
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use acestep_serve::{
     catalog::{Catalog as _, Family, Missing},
     http::{ApiKey, KeyError, Limits, Security},
     installed::Installed,
     maintenance::Retention,
-    service::{Service, ServiceError, without_secrets},
+    service::{self, Service, ServiceError, without_secrets},
 };
 use acestep_speech::Voices;
 use anyhow::{Context, Result};
@@ -109,7 +109,7 @@ fn queue(data: &DataDir) -> Option<String> {
 /// Begins the log on standard error. If `tells`, Ctrl-C says how long the present job has.
 pub(super) fn start_log(operation: &Operation, verbosity: i8, tells: bool) {
     use tracing_subscriber::{filter::LevelFilter, fmt};
-    let words = format!("the present job has {} s to end", operation.drain);
+    let words = format!("a running job has {} s to end", operation.drain);
     // Words that were set before stay.
     let _ = interrupt::FIRST.set(if tells { words } else { String::new() });
     let level = match verbosity {
@@ -133,7 +133,7 @@ pub(super) fn explained(error: ServiceError) -> anyhow::Error {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
-    let usage = matches!(error, ServiceError::Open(_));
+    let usage = matches!(error, ServiceError::Open(_) | ServiceError::Host(_));
     let error = if usage { CliError::usage(message) } else { CliError::new(message) };
     match hint {
         Some(hint) => error.hint(hint).into(),
@@ -148,7 +148,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         true => None,
         false => Some(child::worker(args, catalog, &data_dir, global)?),
     };
-    let security = security(&args.access, args.host.to_string())?;
+    let security = security(&args.access, args.host.clone())?;
     // One of several clients cannot fill the queue or the disk.
     let of_one = |all: u64| match security.keys.len() {
         0 | 1 => all,
@@ -169,7 +169,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         ..Retention::default()
     };
     Ok(Service {
-        address: SocketAddr::new(args.host, args.port),
+        address: service::address(&args.host, args.port).map_err(explained)?,
         data_dir,
         queue: queue(&args.data),
         security,

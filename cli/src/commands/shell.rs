@@ -13,7 +13,7 @@ use acestep_engine::{files::Existing, nearest};
 use anyhow::Result;
 use clap_mangen::Man as Page;
 
-use super::text::write_text;
+use super::text::write_bytes;
 use crate::{
     args::{
         Global,
@@ -79,7 +79,7 @@ fn write_all(
         ManFormat::Markdown => (markdown::page(command, title), "md"),
     };
     // The pages are generated from the program, so they may be replaced.
-    write_text(&directory.join(format!("{title}.{ending}")), &text, Existing::Replace)?;
+    write_bytes(&directory.join(format!("{title}.{ending}")), text.as_bytes(), Existing::Replace)?;
     *count += 1;
     for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write_all(below, &format!("{title}-{}", below.get_name()), to, count)?;

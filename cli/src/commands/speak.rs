@@ -60,10 +60,11 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let begin = Instant::now();
     let count = if args.follow { 1 } else { texts.len() };
     let outputs = Outputs::of(args, count)?;
+    let mut fields = args.fields()?;
+    speech::check_files(&fields)?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
-    let mut fields = args.fields()?;
     let texts_of_fields =
         [("instruct", instruct), ("transcript", transcript), ("phonemes", phonemes)];
     for (field, text) in texts_of_fields {
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len(), begin);
     let input = SpeechInput { texts, fields, seed: first_seed, voices, lines: args.lines };
-    let speech = model.prepare(input, &interrupt::STOP, &mut notices)?;
+    let speech = model.clone().prepare(input, engine, &interrupt::STOP, &mut notices)?;
     speech.check_memory(engine, options)?;
     let models = [model.name().to_owned()];
     notices.extend(engine::first_run(&kernels, engine, &models));
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let mut output = Output::begin(&outputs, model.sample_rate(), begin, &report)?;
     let more = lines.as_mut().map(|lines| lines as &mut dyn Arriving);
     let made = speech
-        .speak(engine, options, more, &progress, &mut output)
+        .speak(options, more, &progress, &mut output)
         .map_err(|error| during(error, "cannot speak the text"));
     output.failed()?;
     let mut more = made.inspect_err(|_| output.note_finished())?;

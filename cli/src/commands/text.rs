@@ -64,19 +64,18 @@ impl Typed {
             request.words.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
         }
         // Typed lyrics clear the file's `instrumental`; a typed --instrumental clears its lyrics.
-        match (words.lyrics.is_some(), words.instrumental) {
-            (true, false) => request.words.instrumental = None,
-            (false, true) => request.words.lyrics = None,
-            _ => (),
+        if words.instrumental && words.lyrics.is_none() {
+            request.words.lyrics = None;
         }
-        if words.instrumental {
-            request.words.instrumental = Some(true);
+        if words.instrumental || words.lyrics.is_some() {
+            request.words.instrumental = words.instrumental.then_some(true);
         }
         let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
-        let file = caption.and_then(|caption| caption.strip_prefix('@'));
-        if let Some(file) = file.filter(|file| is_name_of_file(file)) {
-            let message = format!("the caption `@{file}` is not read from a file");
-            return Err(CliError::usage(message).hint(format!("write \"$(cat {file})\"")).into());
+        if let Some(caption) = caption.filter(|caption| is_name_of_file(caption)) {
+            let message = format!("the caption `{caption}` is not read from a file");
+            let file = caption.trim_start_matches('@');
+            let hint = format!("a song is --src-audio \"{file}\", a text is \"$(cat '{file}')\"");
+            return Err(CliError::usage(message).hint(hint).into());
         }
         put(&mut request.words.caption, caption.map(|caption| unix_lines(caption)).as_ref());
         words.put_over(&mut request);
@@ -102,15 +101,24 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
     Ok((request, notices))
 }
 
-/// True for a file that is there, and for one word that looks like a path.
+/// True for `@` and a file or a word like a path, and without `@` for a file with an extension.
 fn is_name_of_file(text: &str) -> bool {
-    let looks_like_one = text.contains(['.', '/', '\\']) && !text.contains(char::is_whitespace);
-    looks_like_one || Path::new(text).is_file()
+    let Some(name) = text.strip_prefix('@') else {
+        return Path::new(text).extension().is_some() && Path::new(text).is_file();
+    };
+    let looks_like_one = name.contains(['.', '/', '\\']) && !name.contains(char::is_whitespace);
+    looks_like_one || Path::new(name).is_file()
 }
 
 /// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.
 pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
-    let Some(name) = value.strip_prefix('@') else { return Ok(unix_lines(value)) };
+    let Some(name) = value.strip_prefix('@') else {
+        if is_name_of_file(value) {
+            let message = format!("`{flag}` is only the name `{value}`, not the text of that file");
+            return Err(CliError::usage(message).hint(format!("write \"@{value}\"")).into());
+        }
+        return Ok(unix_lines(value));
+    };
     match name {
         "" => Err(CliError::usage(format!("`{flag} @` names no file"))
             .hint(format!("write {flag} @FILE, or @- for standard input"))
@@ -131,13 +139,12 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
 /// As [`text_or_file`], for speech: the line break that ends a file or standard input is not a part of the
 /// text. So `echo` gives the text that is typed.
 pub(crate) fn spoken_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
-    let text = text_or_file(flag, value, stdin)?;
-    let is_typed = !value.starts_with('@') || value.starts_with("@@");
+    let mut text = text_or_file(flag, value, stdin)?;
     // Lines end with one character after reading.
-    Ok(match text.strip_suffix('\n') {
-        Some(text) if !is_typed => text.to_owned(),
-        _ => text,
-    })
+    if value.starts_with('@') && !value.starts_with("@@") && text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
 }
 
 /// Reads standard input and keeps it. A command that runs again after a download gets the same
@@ -152,11 +159,6 @@ fn read_stdin() -> Result<Vec<u8>> {
     let bytes = bytes.context("cannot read standard input")??;
     *read = Some(bytes.clone());
     Ok(bytes)
-}
-
-/// Writes `text` to a file, which appears complete or not at all.
-pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
-    write_bytes(path, text.as_bytes(), existing)
 }
 
 /// Writes `bytes` to a file, which appears complete or not at all.

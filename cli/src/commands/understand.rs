@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_engine::{Notice, Unobserved};
+use acestep_engine::{Notice, Unobserved, files::check_source};
 use acestep_import::{Layout, TINY};
 use acestep_music::codes;
 use acestep_session::{
@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use super::{
     engine::{self, Started},
     language::open,
-    text::{Stdin, text_or_file, write_text},
+    text::{Stdin, text_or_file, write_bytes},
 };
 use crate::{
     args::{Global, plan::Understand},
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         let inputs = codes.chain(args.song.as_deref()).chain(args.drawing.genres.as_deref());
         outputs::check(path, inputs.chain(settings::loaded().file.as_deref()), existing)?;
     }
+    args.song.as_deref().map_or(Ok(()), check_source)?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();
 
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
 
     // Before the output: its reader may be gone, which ends the command.
     if let Some(path) = &args.output {
-        write_text(path, &understood.to_request(&codes).to_json(), existing)?;
+        write_bytes(path, understood.to_request(&codes).to_json().as_bytes(), existing)?;
         report.line(&format!("request {}", path.display()));
     }
     if args.files.json {

@@ -52,11 +52,10 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     speech::check_name(&args.name, &settings::layout())?;
     voices.create()?;
     outputs::check(&path, settings::loaded().file.as_deref(), args.files.existing())?;
-    let mut stdin = Stdin::default();
-    let transcript = args.transcript.as_deref();
-    let transcript =
-        transcript.map(|text| spoken_or_file("--transcript", text, &mut stdin)).transpose()?;
+    let read = |text: &String| spoken_or_file("--transcript", text, &mut Stdin::default());
+    let transcript = args.transcript.as_ref().map(read).transpose()?;
     let fields = args.fields(transcript)?;
+    speech::check_files(&fields)?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = speech::open_to_keep(args.model.as_deref(), &fields, &settings::layout())?;
     notices.extend(model.notices());

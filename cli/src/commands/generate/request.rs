@@ -57,11 +57,8 @@ impl ResolvedRequest {
     fn flags(&mut self, args: &Args, stdin: &mut Stdin) -> Result<()> {
         let Args { song, editing, thinking, language, sampling, sound, .. } = args;
         let request = &mut self.request;
-        let own_codes = match &song.audio_codes {
-            Some(value) => Some(text_or_file("--audio-codes", value, stdin)?),
-            None => None,
-        };
-        if let Some(text) = own_codes {
+        let read = |value: &String| text_or_file("--audio-codes", value, stdin);
+        if let Some(text) = song.audio_codes.as_ref().map(read).transpose()? {
             let parsed = codes::parse(&text);
             let codes = match song.audio_codes.as_deref() {
                 Some(file) if file.starts_with('@') => parsed

@@ -11,7 +11,7 @@ use acestep_session::song::Resolved;
 
 use super::{after::Files, outputs::Outputs};
 use crate::{
-    commands::{engine, text::write_text},
+    commands::{engine, text::write_bytes},
     report::Report,
 };
 
@@ -50,6 +50,6 @@ impl SongTask {
 
     /// Saves the request that makes the same song again.
     pub(super) fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
-        write_text(path, &self.resolved.to_request().to_json(), existing)
+        write_bytes(path, self.resolved.to_request().to_json().as_bytes(), existing)
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     args::plan::Common,
     commands::{
         target::{Target, check_distinct},
-        text::write_text,
+        text::write_bytes,
     },
     error::CliError,
     report,
@@ -101,7 +101,7 @@ impl Outputs {
         json: bool,
     ) -> Result<Composed> {
         if let (Some(path), Some(text)) = (&self.text, error.written()) {
-            write_text(path, text, existing)?;
+            write_bytes(path, text.as_bytes(), existing)?;
             if !json && self.request != Target::Stdout {
                 report::path(path)?;
             }
@@ -140,7 +140,7 @@ impl Outputs {
         files: &mut Vec<PathBuf>,
     ) -> Result<()> {
         let mut put = |path: &Path, text: &str| -> Result<()> {
-            write_text(path, text, existing)?;
+            write_bytes(path, text.as_bytes(), existing)?;
             files.push(path.to_owned());
             Ok(())
         };
