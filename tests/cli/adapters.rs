@@ -68,13 +68,8 @@ fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
     // Two halves add up to the whole, up to the last bit of a sum.
     let halves = ["--adapter", "voice.safetensors:0.5"];
     song("halves.wav", &[halves, halves].concat());
-    let samples = |name: &str| -> Vec<i32> {
-        let bytes = std::io::Cursor::new(dir.read(name));
-        let mut reader = hound::WavReader::new(bytes).expect("a WAV");
-        reader.samples::<i32>().map(|sample| sample.expect("a sample")).collect()
-    };
-    let (halves, whole) = (samples("halves.wav"), samples("voice.wav"));
-    let most = halves.iter().zip(&whole).map(|(a, b)| (a - b).abs()).max();
+    let (halves, whole) = (dir.sound("halves.wav"), dir.sound("voice.wav"));
+    let most = halves.iter().zip(&whole).map(|(a, b)| a.abs_diff(*b)).max();
     assert!(most.expect("samples") <= 8, "{most:?}");
 }
 

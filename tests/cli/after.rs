@@ -185,8 +185,7 @@ fn a_song_is_shown_in_letters_too() {
     assert_eq!(run.text().lines().count(), 15);
     let shown = |variables: [(&str, &str); 2]| {
         let mut command = dir.command(&["plot", "a.wav", "--show", "--color", "always"]);
-        command.env_remove("COLORTERM").envs(variables);
-        Run::from(command.output().expect("starts")).succeeded()
+        Run::of(command.env_remove("COLORTERM").envs(variables)).succeeded()
     };
     // The number of colours depends on the terminal.
     let any = shown([("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]);
@@ -196,6 +195,8 @@ fn a_song_is_shown_in_letters_too() {
     let both = ["plot", "a.wav", "--show", "-o", "a.png"];
     assert!(dir.run(&both).succeeded().text().ends_with("a.png\n") && dir.path("a.png").exists());
     dir.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
+    let titled = dir.run(&["plot", "a.wav", "--show", "--title", "rain"]).succeeded();
+    titled.says("the terminal shows neither lines nor a title");
 }
 
 /// This build cannot play sound. A file that is not audio is reported first.
@@ -205,6 +206,6 @@ fn a_build_that_plays_nothing_says_what_does() {
     dir.write("a.txt", "no song");
     dir.run(&["play", "a.txt"]).failed(1).says("cannot listen to `a.txt`");
     dir.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
-    dir.run(&["play", "a.wav"]).failed(1).says("--features play").says("a.wav`");
+    dir.run(&["play", "a.wav"]).failed(1).says("--features play").says("\"a.wav\"`");
     dir.run(&["play"]).failed(2).says("<SONG>");
 }

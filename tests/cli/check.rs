@@ -3,7 +3,7 @@
 use acestep_engine::device::BUILT_IN;
 use serde_json::Value;
 
-use crate::{Dir, names};
+use crate::{Dir, goldens, names};
 
 /// Reads the report of a run, as JSON and as Markdown.
 fn report(dir: &Dir, out: &str) -> (Value, String) {
@@ -13,10 +13,9 @@ fn report(dir: &Dir, out: &str) -> (Value, String) {
 
 /// Copies a golden file.
 fn golden(dir: &Dir, name: &str, to: &str) {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/a");
     let to = dir.path(to);
     std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-    std::fs::copy(root.join(name), to).expect("a golden");
+    std::fs::copy(goldens("a").join(name), to).expect("a golden");
 }
 
 #[test]
@@ -24,9 +23,8 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let dir = Dir::new();
     let args = ["check", "--device", "cpu", "--dtype", "f32", "--quick"];
     let args = [&args[..], &["--only", "kernels,lengths,types"]].concat();
-    let mut command = dir.command(&[&args[..], &["--out", "a/b"]].concat());
-    let output = command.env("ACESTEP_COMMIT", "abc1234").output().expect("runs");
-    let run = crate::Run::from(output).succeeded();
+    let args = [&args[..], &["--out", "a/b"]].concat();
+    let run = dir.run_with(&args, &[("ACESTEP_COMMIT", "abc1234")]).succeeded();
     assert_eq!(run.text(), "a/b/check.json\na/b/check.md\n");
     assert_eq!(names(&dir.path("a/b")), ["check.json", "check.md"]);
     assert!(run.stderr.starts_with("checking cpu ("), "{}", run.stderr);
@@ -159,29 +157,32 @@ fn program(dir: &Dir, name: &str, text: &str) {
     std::fs::set_permissions(dir.path(name), all).expect("a program");
 }
 
-/// Runs the script with a program that prints its arguments, and a fake Python.
+/// Runs the script with the folder's program and Python.
+#[cfg(unix)]
+fn script(dir: &Dir, flags: &[&str]) -> crate::Run {
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
+        .arg(goldens("../../scripts/gpu-check").canonicalize().expect("a script"))
+        .args(flags)
+        .current_dir(dir.path("."))
+        .env("ACESTEP", dir.path("acestep"))
+        .env("TMPDIR", dir.path("."))
+        .env("GPU_CHECK_TAR", dir.path("all.tar.gz"));
+    crate::Run::of(&mut command).succeeded()
+}
+
+/// The program prints its arguments.
 #[cfg(unix)]
 #[test]
 fn the_script_gives_defaults_that_flags_replace() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let root = root.canonicalize().expect("the repository");
     let dir = Dir::new();
     program(&dir, "acestep", "printf '%s\\n' \"$@\"");
     let asked = |has_torch: bool, flags: &[&str]| {
         program(&dir, "python3", &format!("exit {}", u8::from(!has_torch)));
-        // The folder's Python is found first.
-        let output = std::process::Command::new("bash")
-            .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
-            .arg(root.join("scripts/gpu-check"))
-            .args(flags)
-            .current_dir(dir.path("."))
-            .env("ACESTEP", dir.path("acestep"))
-            .output()
-            .expect("bash");
-        let run = crate::Run::from(output).succeeded();
-        run.text().lines().map(str::to_owned).collect::<Vec<_>>()
+        script(&dir, flags).text().lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let goldens = root.join("tests/goldens").display().to_string();
+    let goldens = goldens("").canonicalize().expect("a folder").display().to_string();
     let defaults = ["check", "--goldens", &goldens, "--out", "gpu-check"];
     assert_eq!(asked(false, &[]), defaults);
     assert_eq!(asked(true, &[]), [&defaults[..], &["--torch", "python3"]].concat());
@@ -196,23 +197,12 @@ fn the_script_gives_defaults_that_flags_replace() {
 }
 
 /// Runs the script with a program that prints its arguments and fails as `doctor`. Returns its steps
-/// without their times. The folder's Python is found first.
+/// without their times.
 #[cfg(unix)]
 fn visit(dir: &Dir, flags: &[&str]) -> Vec<String> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let begin = "test $1 != check || echo 'checking cuda:1 (a card in a box) in f16'; ";
     program(dir, "acestep", &format!("{begin}echo \"$@\"; test \"$1\" != doctor"));
-    let output = std::process::Command::new("bash")
-        .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
-        .arg(root.join("scripts/gpu-check"))
-        .args(flags)
-        .current_dir(dir.path("."))
-        .env("ACESTEP", dir.path("acestep"))
-        .env("TMPDIR", dir.path("."))
-        .env("GPU_CHECK_TAR", dir.path("all.tar.gz"))
-        .output()
-        .expect("bash");
-    crate::Run::from(output).succeeded();
+    script(dir, flags);
     let steps = String::from_utf8(dir.read("gpu-check/steps.txt")).expect("UTF-8");
     let ends = steps.lines().filter_map(|line| line.rsplit_once(','));
     ends.map(|(step, _)| step.to_owned()).collect()
@@ -314,33 +304,23 @@ fn a_visit_without_pytorch_says_so_and_measures_the_rest() {
 #[cfg(unix)]
 #[test]
 fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
-    use std::{
-        io::{BufRead, BufReader, Read},
-        process::{Command, Stdio},
-    };
+    use std::process::Stdio;
 
     let dir = Dir::new();
     program(&dir, "python", "touch began");
     let python = dir.path("python").display().to_string();
-    let check = ["check", "--device", "cpu", "--quick", "--preset", "vae", "--torch", &python];
-    let mut command = dir.command(&[&check[..], &["--only", "bench"]].concat());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    while !line.starts_with("bench ") {
-        line.clear();
-        assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
-    }
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.expect("kill runs").success());
-    let mut rest = String::new();
-    stderr.read_to_string(&mut rest).expect("UTF-8");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+    let check = ["check", "--device", "cpu", "--dtype", "f32", "--quick", "--preset", "vae"];
+    let check = [&check[..], &["--torch", &python, "--only", "bench"]].concat();
+    let mut program = crate::running::Running::start(&mut dir.command(&check), Stdio::null());
+    program.read_until(|line| line.starts_with("bench "));
+    program.interrupt();
+    let (code, rest) = program.end();
+    assert_eq!(code, Some(130), "{rest}");
     // The report covers the results until then.
     assert_eq!(dir.files(), ["check.json", "check.md", "python"], "{rest}");
 
     // Without Ctrl-C, Python runs.
-    let run = dir.run(&[&check[..], &["--only", "bench"]].concat()).succeeded();
+    let run = dir.run(&check).succeeded();
     run.says("note: not compared with PyTorch: PyTorch is not there, or does not start\n");
     assert!(dir.files().contains(&"began".to_owned()));
 }

@@ -1,13 +1,11 @@
 //! Settings from a file, the environment and flags: precedence and origin of each value.
 
-use super::{Dir, Run};
+use super::Dir;
 
 /// Returns (value, origin) of `key` in `config show --json` with these variables and flags.
 fn shown(dir: &Dir, variables: &[(&str, &str)], flags: &[&str], key: &str) -> (String, String) {
     let words = [&["config", "show", "--json"], flags].concat();
-    let mut command = dir.command(&words);
-    command.envs(variables.iter().copied());
-    let json = Run::from(command.output().expect("starts")).succeeded().json();
+    let json = dir.run_with(&words, variables).succeeded().json();
     let settings = json["settings"].as_array().expect("settings");
     let setting = settings.iter().find(|setting| setting["key"] == key).expect(key);
     let value = setting["value"].as_str().map(str::to_owned);
@@ -68,10 +66,7 @@ fn a_flag_with_a_default_is_typed_or_it_is_not() {
 #[test]
 fn a_variable_that_sets_nothing_is_not_passed_over() {
     let dir = Dir::new();
-    let run = |name: &str| {
-        let mut command = dir.command(&["model", "list"]);
-        Run::from(command.env(name, "3").output().expect("starts")).succeeded()
-    };
+    let run = |name: &str| dir.run_with(&["model", "list"], &[(name, "3")]).succeeded();
     run("ACESTEP_BPN")
         .says("note: the variable ACESTEP_BPN sets nothing: did you mean ACESTEP_BPM?");
     run("ACESTEP_ZZZ").says("note: the variable ACESTEP_ZZZ sets nothing\n");
@@ -119,10 +114,9 @@ fn what_is_set_is_what_commands_do() {
 #[test]
 fn every_command_that_computes_takes_the_device_and_the_type_of_the_settings() {
     let dir = Dir::new();
+    let home = dir.path("home").display().to_string();
     let run = |args: &[&str], name: &str, value: &str| {
-        let mut command = dir.command(args);
-        command.env("XDG_DATA_HOME", dir.path("data"));
-        Run::from(command.env(name, value).output().expect("starts"))
+        dir.run_with(args, &[("XDG_DATA_HOME", &home[..]), (name, value)])
     };
     let serve = ["serve", "--check", "--model", "tiny", "--data-dir", "data"];
     let shown = |args: &[&str]| run(args, "ACESTEP_DTYPE", "f32").succeeded().text().to_owned();
@@ -162,12 +156,11 @@ fn what_cannot_be_is_told_before_anything_is_done() {
     let says = format!("`bpm: 1000` is {range} (from c.toml, line 3)\n");
     dir.run(&song).failed(2).says(&says);
     dir.run(&[&song[..], &["--bpm", "90", "--dry-run"]].concat()).succeeded();
-    let mut command = dir.command(&["config", "show"]);
-    let run = Run::from(command.env("ACESTEP_BPM", "1000").output().expect("starts"));
-    run.failed(2).says(&format!("error: the variable ACESTEP_BPM is `1000`: it is {range}\n"));
-    let mut command = dir.command(&["generate", "a", "--model", "tiny"]);
-    let run = Run::from(command.env("ACESTEP_DTYPE", "int4").output().expect("starts"));
-    run.failed(2).says("the variable ACESTEP_DTYPE is `int4`");
+    let run = dir.run_with(&["config", "show"], &[("ACESTEP_BPM", "1000")]).failed(2);
+    run.says(&format!("error: the variable ACESTEP_BPM is `1000`: it is {range}\n"));
+    let song = ["generate", "a", "--model", "tiny"];
+    let run = dir.run_with(&song, &[("ACESTEP_DTYPE", "int4")]).failed(2);
+    run.says("the variable ACESTEP_DTYPE is `int4`");
     // These commands work in spite of a broken file.
     dir.write("c.toml", "[");
     let path = dir.run(&["config", "path", "--config", "c.toml"]).succeeded();
@@ -181,9 +174,7 @@ fn what_cannot_be_is_told_before_anything_is_done() {
 fn who_asks_for_json_gets_json() {
     let dir = Dir::new();
     let run = |args: &[&str], progress: &str| {
-        let mut command = dir.command(args);
-        command.env("ACESTEP_DTYPE", "int4").env("ACESTEP_PROGRESS", progress);
-        Run::from(command.output().expect("starts"))
+        dir.run_with(args, &[("ACESTEP_DTYPE", "int4"), ("ACESTEP_PROGRESS", progress)])
     };
     for run in [
         run(&["serve", "--log-format", "json"], ""),
@@ -217,9 +208,9 @@ fn a_file_to_change_is_written_once() {
 #[test]
 fn what_the_program_runs_of_itself_is_not_configured() {
     let dir = Dir::new();
-    let mut command = dir.command(&["doctor", "--device", "cpu"]);
-    command.env("ACESTEP_TASK_TYPE", "cover").env("ACESTEP_BPM", "quick");
-    let run = Run::from(command.env("ACESTEP_PROGRESS", "json").output().expect("starts"));
+    let variables =
+        [("ACESTEP_TASK_TYPE", "cover"), ("ACESTEP_BPM", "quick"), ("ACESTEP_PROGRESS", "json")];
+    let run = dir.run_with(&["doctor", "--device", "cpu"], &variables);
     assert!(run.succeeded().text().contains("ok       song cpu"));
 }
 
@@ -227,10 +218,7 @@ fn what_the_program_runs_of_itself_is_not_configured() {
 fn variables_are_what_their_keys_take() {
     let dir = Dir::new();
     let song = ["generate", "--model", "tiny", "--no-thinking", "--dry-run", "--json"];
-    let plan = |variables: &[(&str, &str)]| {
-        let mut command = dir.command(&song);
-        Run::from(command.envs(variables.iter().copied()).output().expect("starts"))
-    };
+    let plan = |variables: &[(&str, &str)]| dir.run_with(&song, variables);
     let run = plan(&[("ACESTEP_CAPTION", "120"), ("ACESTEP_INSTRUMENTAL", "on")]).succeeded();
     assert_eq!(run.json()["plan"]["caption"], "120");
     let path = ("ACESTEP_SRC_AUDIO", "none.wav");

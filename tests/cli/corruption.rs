@@ -7,6 +7,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+#[cfg(unix)]
+use crate::running::Running;
 use crate::{Dir, Run};
 
 fn run(dir: &Dir, model: &Path) -> Run {
@@ -63,8 +65,9 @@ fn an_unharmed_copy_makes_the_same_song_as_the_built_in_one() {
     assert_eq!(dir.sound("a.wav"), dir.sound("b.wav"));
 }
 
+/// In the header, behind it and in the values: the tests of the readers cut at every byte.
 #[test]
-fn a_file_cut_anywhere_is_refused() {
+fn a_file_that_is_cut_is_refused() {
     let dir = Dir::new();
     let model = dir.checkpoint();
     for (directory, name) in [
@@ -76,7 +79,7 @@ fn a_file_cut_anywhere_is_refused() {
         let path = dir.path(directory).join(name);
         let whole = fs::read(&path).expect("a file");
         let length = whole.len();
-        for cut in [0, 7, 8, 9, 100, length / 3, length / 2, length - 1] {
+        for cut in [0, 9, length - 1] {
             fs::write(&path, &whole[..cut]).expect("writes");
             refused(&dir, &model, name);
         }
@@ -170,28 +173,18 @@ fn a_tokenizer_that_is_broken_is_refused() {
 /// transformer is at work.
 #[cfg(unix)]
 fn meddled(meddle: impl FnOnce(&Path)) -> (Dir, String) {
-    use std::{
-        io::{BufRead, BufReader, Read},
-        process::Stdio,
-    };
     let dir = Dir::new();
     let model = dir.checkpoint();
     let path = model.to_str().expect("UTF-8");
     let args = ["generate", "rain", "--no-thinking", "--duration", "600", "--model", path];
     let more = ["--dtype", "f32", "-o", "a.wav", "--progress", "json"];
     let mut command = dir.command(&[&args[..], &more].concat());
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
-    let is_step =
-        |line: &str| line.contains(r#""event":"step""#) && line.contains(r#""diffusion""#);
-    while !said.lines().last().is_some_and(is_step) {
-        assert_ne!(stderr.read_line(&mut said).expect("UTF-8"), 0, "it ended: {said}");
-    }
+    let mut program = Running::start(&mut command, std::process::Stdio::null());
+    program
+        .read_until(|line| line.contains(r#""event":"step""#) && line.contains(r#""diffusion""#));
     meddle(&model.join("model.safetensors"));
-    stderr.read_to_string(&mut said).expect("UTF-8");
-    assert_eq!(child.wait().expect("the program ends").code(), Some(1), "{said}");
+    let (code, said) = program.end();
+    assert_eq!(code, Some(1), "{said}");
     let error = said.lines().find(|line| line.contains(r#""event":"error""#));
     (dir, error.expect(&said).to_owned())
 }

@@ -87,9 +87,8 @@ fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
 fn the_level_of_the_cpu_and_the_threads_are_what_is_set() {
     let dir = Dir::new();
     let doctor = |name: &str, value: &str, more: &[&str]| {
-        let mut command =
-            dir.command(&[&["doctor", "--device", "cpu", "--no-song"], more].concat());
-        Run::from(command.env(name, value).output().expect("starts"))
+        let args = [&["doctor", "--device", "cpu", "--no-song"], more].concat();
+        dir.run_with(&args, &[(name, value)])
     };
     let cpu = |run: &Run| {
         let checks = run.json()["checks"].as_array().expect("checks").clone();

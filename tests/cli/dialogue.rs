@@ -1,13 +1,12 @@
 //! `speak` with a dialogue model: a script, its words, recordings of the speakers.
 
-use std::{io::Write as _, path::Path, process::Stdio};
+use std::{io::Write as _, process::Stdio};
 
-use crate::{Dir, Run, hub::Hub, models::User, speak::base};
+use crate::{Dir, Run, goldens, hub::Hub, models::User, speak::base};
 
 /// The tiny model.
 fn model() -> String {
-    let model = "../tests/goldens/checkpoints_dia2/Dia2-tiny-alt";
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(model).display().to_string()
+    goldens("checkpoints_dia2/Dia2-tiny-alt").display().to_string()
 }
 
 /// A script for the tiny model, at most 40 steps.
@@ -82,21 +81,20 @@ fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
 #[test]
 fn lines_that_arrive_before_the_model_is_pulled_are_spoken() {
     let hub = Hub::new();
-    let checkpoints =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_dia2");
+    let checkpoints = goldens("checkpoints_dia2");
     for (repo, name) in [("nari-labs/Dia2-1B", "Dia2-tiny-alt"), ("kyutai/mimi", "mimi")] {
         for file in crate::names(&checkpoints.join(name)) {
             let content = std::fs::read(checkpoints.join(name).join(&file)).expect("a file");
             hub.file(repo, &file, content);
         }
     }
-    let user = User::of(&hub);
+    let user = User::of(hub);
     user.dir.write("talk.txt", "[S1] hello there, my friend\n[S2]\nhow are you today");
     let short = ["--model", "dia2-1b", "--max-steps", "40", "--seed", "4"];
     let follow = ["speak", "-", "--follow", "--yes", "-o", "a.wav"];
     let mut command = user.command(&[&follow[..], &short].concat());
     command.stdin(std::fs::File::open(user.dir.path("talk.txt")).expect("a file"));
-    Run::from(command.output().expect("the program starts")).succeeded();
+    Run::of(&mut command).succeeded();
     let whole = ["speak", "@talk.txt", "--offline", "-o", "b.wav"];
     user.run(&[&whole[..], &short].concat()).succeeded();
     assert_eq!(user.dir.read("a.wav"), user.dir.read("b.wav"));
@@ -106,11 +104,7 @@ fn lines_that_arrive_before_the_model_is_pulled_are_spoken() {
 #[test]
 fn the_voices_of_two_speakers_are_kept() {
     let dir = Dir::new();
-    let run = |args: &[&str]| {
-        let mut command = dir.command(args);
-        command.env("XDG_DATA_HOME", dir.path("data"));
-        Run::from(command.output().expect("the program starts"))
-    };
+    let run = |args: &[&str]| dir.run_at_home(args);
     let sound = ["speak", "Hello.", "--model", "tiny-speech", "--max-new-tokens", "20"];
     run(&[&sound[..], &["--seed", "4", "-o", "me.wav"]].concat()).succeeded();
     dir.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);

@@ -6,20 +6,11 @@ use crate::{Dir, Run};
 
 /// Writes five and a half seconds of two tones with 16 bits.
 fn source(dir: &Dir, name: &str) {
-    let spec = hound::WavSpec {
-        channels: 2,
-        sample_rate: 48_000,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut file = hound::WavWriter::create(dir.path(name), spec).expect("a file");
-    for i in 0..264_000 {
-        for hertz in [220.0, 331.0] {
-            let x = 0.4 * (TAU * hertz * (i as f32 / 48_000.0)).sin();
-            file.write_sample((x * 32_767.0) as i16).expect("a sample");
-        }
-    }
-    file.finalize().expect("a file");
+    dir.write_wav(name, 2, 264_000, |i, channel| {
+        let hertz = [220.0, 331.0][usize::from(channel)];
+        let x = 0.4 * (TAU * hertz * (i as f32 / 48_000.0)).sin();
+        (x * 32_767.0) as i16
+    });
 }
 
 fn generate(dir: &Dir, args: &[&str]) -> Run {

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::{DRAWS, Dir, Run, names};
+use crate::{DRAWS, Dir, Run, names, take_environment};
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))
@@ -13,16 +13,11 @@ fn run(dir: &Dir, script: &str, args: &[&str]) -> Run {
     let program = dir.command(args);
     let mut command = Command::new("bash");
     command.arg(folder().join(script)).args(args).current_dir(dir.path("."));
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    take_environment(&mut command, &program);
     command
         .env("ACESTEP", program.get_program())
         .env("FORMAT_FLAGS", format!("--model tiny --seed 1 {}", DRAWS.join(" ")));
-    Run::from(command.output().expect("bash runs"))
+    Run::of(&mut command)
 }
 
 #[test]

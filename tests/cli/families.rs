@@ -1,12 +1,12 @@
 //! The server with a dialogue model and with Magpie TTS: the files of the command line.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use acestep_import::NemoArchive;
 use serde_json::{Value, json};
 
 use crate::{
-    Dir, names,
+    Dir, Run,
     server::{Server, id},
 };
 
@@ -23,13 +23,8 @@ const MODELS: [(&str, &str); 4] = [
 
 fn dir() -> Dir {
     let dir = Dir::new();
-    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
     for (from, to) in MODELS {
-        let (from, to) = (goldens.join(from), dir.path("models").join(to));
-        fs::create_dir_all(&to).expect("a folder");
-        for name in names(&from) {
-            fs::copy(from.join(&name), to.join(&name)).expect("a copy");
-        }
+        crate::copy(&crate::goldens(from), &dir.path("models").join(to));
     }
     dir
 }
@@ -56,10 +51,8 @@ fn name_voices(dir: &Dir) {
     fs::write(&path, builder.into_inner().expect("an archive")).expect("written");
 }
 
-fn run(dir: &Dir, args: &[&str]) {
-    let mut command = dir.command(args);
-    command.env("ACESTEP_MODELS_DIR", dir.path("models"));
-    crate::Run::from(command.output().expect("it starts")).succeeded();
+fn run(dir: &Dir, args: &[&str]) -> Run {
+    Run::of(dir.command(args).env("ACESTEP_MODELS_DIR", dir.path("models")))
 }
 
 /// Row 11: the server is ready when the model was tried. Rows 1, 3, 5, 7 and 10: its files are opened before that. A
@@ -68,19 +61,9 @@ fn run(dir: &Dir, args: &[&str]) {
 fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let dir = dir();
     name_voices(&dir);
-    let mut command = dir.command(&[
-        "serve",
-        "--port",
-        "0",
-        "--data-dir",
-        "data",
-        "--model",
-        "tiny",
-        "--speech-model",
-        "dia2-1b",
-        "--warm",
-        "dia2-1b",
-    ]);
+    let serve = ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny"];
+    let warm = ["--speech-model", "dia2-1b", "--warm", "dia2-1b"];
+    let mut command = dir.command(&[&serve[..], &warm].concat());
     command.env("ACESTEP_MODELS_DIR", dir.path("models"));
     command.env("XDG_DATA_HOME", dir.path("home"));
     let voices = dir.path("home").join("acestep/voices");
@@ -96,7 +79,7 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let script = "[S1] hello there, [S2] my friend";
     let short = ["--max-steps", "40", "--seed", "4", "-o", "own.wav"];
     let speak = ["speak", script, "--model", "dia2-1b", "--timestamps", "own.srt"];
-    run(&dir, &[&speak[..], &short[..]].concat());
+    run(&dir, &[&speak[..], &short[..]].concat()).succeeded();
     let request = json!({ "text": script, "max_steps": 40, "seed": 4, "timestamps": "srt", "chunk_frames": 2 });
     let job = server.submit("", &json!({ "kind": "speak", "request": request }));
     let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
@@ -120,7 +103,7 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     // Another family takes its place in memory.
     let short = ["--max-decoder-steps", "12", "--seed", "4", "-o", "magpie.wav"];
     let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--voice", "leo"];
-    run(&dir, &[&speak[..], &short[..]].concat());
+    run(&dir, &[&speak[..], &short[..]].concat()).succeeded();
     let request = json!({
         "text": "The old dog.", "model": "magpie-357m", "voice": "LEO", "max_decoder_steps": 12, "seed": 4,
     });
@@ -143,7 +126,7 @@ fn magpie_speaks_spanish_with_a_named_voice() {
     let speak = |more: &str, to: &str| {
         let text = ["speak", "hola mundo", "--model", "magpie-357m", "--max-decoder-steps", "12"];
         let more = more.split_whitespace().chain(["--seed", "4", "-o", to]);
-        run(&dir, &text.into_iter().chain(more).collect::<Vec<_>>());
+        run(&dir, &text.into_iter().chain(more).collect::<Vec<_>>()).succeeded();
         dir.read(to)
     };
     let named = speak("--voice sofia --language es", "named.wav");
@@ -156,9 +139,8 @@ fn magpie_speaks_spanish_with_a_named_voice() {
     for (index, other) in others.iter().enumerate() {
         assert!(speak(other, &format!("other_{index}.wav")) != named, "{other}");
     }
-    let mut command = dir.command(&["speak", "a", "--model", "magpie-357m", "--voice", "zebedee"]);
-    command.env("ACESTEP_MODELS_DIR", dir.path("models"));
-    let unknown = crate::Run::from(command.output().expect("it starts")).failed(2);
+    let unknown = ["speak", "a", "--model", "magpie-357m", "--voice", "zebedee"];
+    let unknown = run(&dir, &unknown).failed(2);
     unknown.says("the model has no voice `zebedee`").says("one of Aria, Jason, John, Leo, Sofia");
 }
 
@@ -172,7 +154,7 @@ fn magpie_is_found_without_a_choice_by_its_family_and_in_an_own_directory() {
     }
     let speak = |model: &[&str], to: &str| {
         let text = ["speak", "The old dog.", "--max-decoder-steps", "4", "--seed", "4", "-o", to];
-        run(&dir, &[&text[..], model].concat());
+        run(&dir, &[&text[..], model].concat()).succeeded();
         dir.read(to)
     };
     let named = speak(&["--model", "magpie-357m"], "named.wav");
@@ -182,8 +164,6 @@ fn magpie_is_found_without_a_choice_by_its_family_and_in_an_own_directory() {
     let renamed = fs::rename(models.join("magpie_tts_multilingual_357m"), models.join("mine"));
     renamed.expect("renamed");
     assert!(speak(&["--model", "mine"], "mine.wav") == named, "another model");
-    let mut command = dir.command(&["speak", "a", "--model", "magpie-357"]);
-    command.env("ACESTEP_MODELS_DIR", &models);
-    let unknown = crate::Run::from(command.output().expect("it starts")).failed(1);
+    let unknown = run(&dir, &["speak", "a", "--model", "magpie-357"]).failed(1);
     unknown.says("did you mean `magpie-357m`?").says("dia2-2b").says("tiny-speech");
 }

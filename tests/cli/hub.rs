@@ -5,7 +5,6 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
-    path::Path,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -83,8 +82,7 @@ impl Hub {
 
     /// Publishes a tiny checkpoint at `prefix` of `repo`, and files that are never downloaded.
     pub(crate) fn publish(&self, repo: &str, prefix: &str, checkpoint: &str) {
-        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
-        let directory = goldens.join(checkpoint);
+        let directory = super::goldens("checkpoints_a").join(checkpoint);
         for name in super::names(&directory) {
             let content = std::fs::read(directory.join(&name)).expect("a file");
             self.file(repo, &format!("{prefix}{name}"), content);

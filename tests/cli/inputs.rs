@@ -60,7 +60,10 @@ fn lyrics_that_cannot_be_read_are_refused() {
     dir.tiny(&["--lyrics", "@."]).failed(1).says("cannot read `.`");
     dir.tiny(&["--lyrics", "@"]).failed(2).says("`--lyrics @` names no file");
     let caption = dir.tiny(&["@latin1.txt"]).failed(2);
-    caption.says("the caption `@latin1.txt` is not read from a file").says("$(cat latin1.txt)");
+    caption.says("the caption `@latin1.txt` is not read from a file").says("$(cat 'latin1.txt')");
+    dir.tiny(&["latin1.txt"]).failed(2).says("the caption `latin1.txt` is not read from a file");
+    let named = dir.tiny(&["--lyrics", "latin1.txt"]).failed(2);
+    named.says("`--lyrics` is only the name `latin1.txt`").says("hint: write \"@latin1.txt\"");
     let caption = dir.tiny(&["@missing.txt"]).failed(2);
     caption.says("the caption `@missing.txt` is not read from a file");
     dir.tiny(&["@ home by v. 2", "--instrumental", "--dry-run"]).succeeded();

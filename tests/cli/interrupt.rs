@@ -2,73 +2,37 @@
 #![cfg(unix)]
 
 use std::{
-    io::{BufRead, BufReader, Read},
-    process::{Child, ChildStderr, Command, Stdio},
+    fs::File,
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
 
-use crate::Dir;
+use crate::{
+    Dir,
+    running::{Running, wait_until},
+};
 
-/// A running program and its standard error.
-struct Busy {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
+/// Starts the program, and returns it when it is in the middle of its work.
+fn busy(dir: &Dir, args: &[&str]) -> Running {
+    let mut busy = Running::start(&mut dir.command(args), Stdio::null());
+    let starts = ["tiny on cpu", "language model tiny"];
+    busy.read_until(|line| starts.iter().any(|start| line.starts_with(start)));
+    // A press during any step has the same result: most come in the middle of one.
+    thread::sleep(Duration::from_millis(500));
+    busy
 }
 
-impl Busy {
-    /// Starts a song of ten minutes, which takes far longer than the test.
-    fn new(dir: &Dir, more: &[&str]) -> Self {
-        let args = ["generate", "rain", "--model", "tiny", "--duration", "600", "-o", "a.wav"];
-        Self::start(dir, &[&args, more].concat())
-    }
-
-    fn start(dir: &Dir, args: &[&str]) -> Self {
-        Self::start_with(dir, args, Stdio::null())
-    }
-
-    fn start_with(dir: &Dir, args: &[&str], stdout: Stdio) -> Self {
-        let mut command = dir.command(args);
-        command.stdout(stdout).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        let starts = ["tiny on cpu", "tiny-speech on cpu", "language model tiny"];
-        while !starts.iter().any(|start| line.starts_with(start)) {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
-        }
-        // A press during any step has the same result: most come in the middle of one.
-        thread::sleep(Duration::from_millis(500));
-        Self { child, stderr }
-    }
-
-    /// Reads standard error to the line with these words.
-    fn read_until(&mut self, words: &str) {
-        let mut line = String::new();
-        while !line.contains(words) {
-            line.clear();
-            assert_ne!(self.stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
-        }
-    }
-
-    fn interrupt(&self) {
-        let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(status.expect("kill runs").success());
-    }
-
-    /// Waits for the end. Returns the exit code and the rest of standard error.
-    fn end(mut self) -> (Option<i32>, String) {
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).expect("UTF-8");
-        (self.child.wait().expect("the program ends").code(), rest)
-    }
+/// Starts a song of ten minutes, which takes far longer than the test.
+fn long_song(dir: &Dir, more: &[&str]) -> Running {
+    let args = ["generate", "rain", "--model", "tiny", "--duration", "600", "-o", "a.wav"];
+    busy(dir, &[&args, more].concat())
 }
 
 #[test]
 fn one_press_ends_after_the_step_and_leaves_no_file() {
     let dir = Dir::new();
-    let busy = Busy::new(&dir, &["--vae-chunk", "128", "--vae-overlap", "16"]);
+    let busy = long_song(&dir, &["--vae-chunk", "128", "--vae-overlap", "16"]);
     busy.interrupt();
     let (code, rest) = busy.end();
     assert_eq!(code, Some(130), "{rest}");
@@ -81,10 +45,10 @@ fn one_press_ends_after_the_step_and_leaves_no_file() {
 fn two_presses_end_at_once_and_leave_no_file() {
     let dir = Dir::new();
     // The whole song is one tile, so one step takes far too long to wait for.
-    let mut busy = Busy::new(&dir, &["--vae-chunk", "1000000"]);
+    let mut busy = long_song(&dir, &["--vae-chunk", "1000000"]);
     busy.interrupt();
     // Two signals at once would be one.
-    busy.read_until("press Ctrl-C again");
+    busy.read_until(|line| line.contains("press Ctrl-C again"));
     let start = Instant::now();
     busy.interrupt();
     let (code, rest) = busy.end();
@@ -101,7 +65,7 @@ fn a_press_while_the_language_model_writes_leaves_no_file() {
     let plan = [&["plan"], &all[..], &["--output-dir", "d", "--output-text", "t"]].concat();
     let generate = [&["generate"], &all[..], &["--thinking", "--batch-size", "8"]].concat();
     for args in [plan, generate] {
-        let busy = Busy::start(&dir, &args);
+        let busy = busy(&dir, &args);
         busy.interrupt();
         let (code, rest) = busy.end();
         assert_eq!(code, Some(130), "{rest}");
@@ -118,12 +82,8 @@ fn a_speech_that_is_stopped_leaves_no_file() {
     let short = ["--max-new-tokens", "8", "--max-text-tokens-per-segment", "12", "--seed", "4"];
     let args = [&["speak", &text, "--model", "tiny-speech", "-o", "a.wav"], &short[..]].concat();
     for presses in [1, 2] {
-        let busy = Busy::start(&dir, &args);
-        let start = Instant::now();
-        while dir.files().is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(60), "no sound");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let busy = Running::start(&mut dir.command(&args), Stdio::null());
+        wait_until("there is sound", || !dir.files().is_empty());
         (0..presses).for_each(|_| busy.interrupt());
         let (code, rest) = busy.end();
         assert_eq!(code, Some(130), "{rest}");
@@ -137,14 +97,10 @@ fn songs_that_are_finished_are_named_when_the_others_are_not() {
     let dir = Dir::new();
     dir.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7}"#);
     dir.write("b.json", r#"{"caption": "sun", "duration": 150, "seed": 7, "vae_chunk": 64}"#);
-    let told = std::fs::File::create(dir.path("told")).expect("a file");
+    let told = File::create(dir.path("told")).expect("a file");
     let two = ["generate", "--model", "tiny", "--request", "a.json", "--request", "b.json"];
-    let busy = Busy::start_with(&dir, &[&two[..], &["--json"]].concat(), told.into());
-    let start = Instant::now();
-    while !dir.path("a.wav").exists() {
-        assert!(start.elapsed() < Duration::from_secs(120), "no song");
-        thread::sleep(Duration::from_millis(20));
-    }
+    let busy = Running::start(&mut dir.command(&[&two[..], &["--json"]].concat()), told);
+    wait_until("there is a song", || dir.path("a.wav").exists());
     busy.interrupt();
     let (code, rest) = busy.end();
     assert_eq!(code, Some(130), "{rest}");

@@ -36,6 +36,8 @@ mod outputs;
 mod progress;
 mod quantize;
 mod requests;
+#[cfg_attr(not(unix), expect(dead_code, reason = "tests with signals use the rest"))]
+mod running;
 mod sampler;
 #[cfg(unix)]
 mod serve;
@@ -66,6 +68,35 @@ use tempfile::TempDir;
 
 /// Sampling flags with which the tiny language model, a random network, soon stops.
 const DRAWS: [&str; 4] = ["--lm-temperature", "2", "--lm-top-p", "1"];
+
+/// Returns a file or a folder of the goldens.
+fn goldens(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(name)
+}
+
+/// Copies a folder with everything in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for name in names(from) {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a copy");
+        }
+    }
+}
+
+/// Gives `to` the environment of `from`.
+#[cfg(unix)]
+fn take_environment(to: &mut Command, from: &Command) {
+    for (name, value) in from.get_envs() {
+        match value {
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
+        };
+    }
+}
 
 /// A temporary folder to run the program in, without a home directory and without settings.
 struct Dir {
@@ -118,7 +149,17 @@ impl Dir {
     }
 
     fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
-        Run::from(self.command(args).output().expect("the program starts"))
+        Run::of(&mut self.command(args))
+    }
+
+    /// Runs with variables of the environment.
+    fn run_with(&self, args: &[impl AsRef<OsStr>], variables: &[(&str, &str)]) -> Run {
+        Run::of(self.command(args).envs(variables.iter().copied()))
+    }
+
+    /// Runs with the folder `home` for the user's data, such as voices.
+    fn run_at_home(&self, args: &[impl AsRef<OsStr>]) -> Run {
+        Run::of(self.command(args).env("XDG_DATA_HOME", self.path("home")))
     }
 
     /// Runs `generate --model tiny --thinking` for a short song, with `args` added.
@@ -127,16 +168,7 @@ impl Dir {
     }
 
     fn run_with_stdin(&self, args: &[&str], stdin: &[u8]) -> Run {
-        use std::io::{ErrorKind, Write};
-        let mut command = self.command(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        match child.stdin.take().expect("a pipe").write_all(stdin) {
-            // The program does not read its input after an early error.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            written => written.expect("the program reads"),
-        }
-        Run::from(child.wait_with_output().expect("the program ends"))
+        Run::with_stdin(&mut self.command(args), stdin)
     }
 
     /// Runs `generate --model tiny` for a short song, with `args` added.
@@ -169,6 +201,34 @@ impl Dir {
         serde_json::from_slice(&self.read(name)).expect("JSON")
     }
 
+    /// Writes a WAV file at 48 kHz with the values of each sample and channel: integers of 16 bits, or floats.
+    fn write_wav<S: hound::Sample>(
+        &self,
+        name: &str,
+        channels: u16,
+        samples: u32,
+        value: impl Fn(u32, u16) -> S,
+    ) {
+        let is_int = size_of::<S>() == 2;
+        let spec = hound::WavSpec {
+            channels,
+            sample_rate: 48_000,
+            bits_per_sample: if is_int { 16 } else { 32 },
+            sample_format: if is_int {
+                hound::SampleFormat::Int
+            } else {
+                hound::SampleFormat::Float
+            },
+        };
+        let mut file = hound::WavWriter::create(self.path(name), spec).expect("a file");
+        for sample in 0..samples {
+            for channel in 0..channels {
+                file.write_sample(value(sample, channel)).expect("a sample");
+            }
+        }
+        file.finalize().expect("a file");
+    }
+
     /// Copies the tiny language model in the released layout; returns its directory.
     fn language_model(&self) -> PathBuf {
         self.copy("acestep-5Hz-lm-0.6B")
@@ -183,12 +243,8 @@ impl Dir {
     }
 
     fn copy(&self, directory: &str) -> PathBuf {
-        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
-        let (from, to) = (goldens.join(directory), self.path(directory));
-        std::fs::create_dir(&to).expect("a folder");
-        for name in names(&from) {
-            std::fs::copy(from.join(&name), to.join(&name)).expect("a copy");
-        }
+        let to = self.path(directory);
+        copy(&goldens("checkpoints_a").join(directory), &to);
         to
     }
 }
@@ -210,6 +266,22 @@ impl From<Output> for Run {
 }
 
 impl Run {
+    fn of(command: &mut Command) -> Self {
+        Self::from(command.output().expect("the program starts"))
+    }
+
+    fn with_stdin(command: &mut Command, stdin: &[u8]) -> Self {
+        use std::io::{ErrorKind, Write};
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        match child.stdin.take().expect("a pipe").write_all(stdin) {
+            // The program does not read its input after an early error.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.expect("the program reads"),
+        }
+        Self::from(child.wait_with_output().expect("the program ends"))
+    }
+
     fn text(&self) -> &str {
         std::str::from_utf8(&self.stdout).expect("UTF-8")
     }

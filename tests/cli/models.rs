@@ -2,12 +2,7 @@
 
 mod transfers;
 
-use std::{
-    collections::BTreeSet,
-    ffi::OsStr,
-    fs,
-    process::{Command, Stdio},
-};
+use std::{collections::BTreeSet, ffi::OsStr, fs, process::Command};
 
 use super::{
     Dir, Run,
@@ -16,15 +11,19 @@ use super::{
 
 const WEIGHTS: &str = "acestep-v15-turbo/model.safetensors";
 
-/// A user whose models come from `hub`.
-pub(crate) struct User<'a> {
+/// A user, and the hub of the models.
+pub(crate) struct User {
     pub(crate) dir: Dir,
-    hub: &'a Hub,
+    pub(crate) hub: Hub,
 }
 
-impl<'a> User<'a> {
-    pub(crate) fn of(hub: &'a Hub) -> Self {
+impl User {
+    pub(crate) fn of(hub: Hub) -> Self {
         Self { dir: Dir::new(), hub }
+    }
+
+    pub(crate) fn with_turbo() -> Self {
+        Self::of(Hub::with_turbo())
     }
 
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
@@ -38,16 +37,25 @@ impl<'a> User<'a> {
     }
 
     pub(crate) fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
-        Run::from(self.command(args).output().expect("the program starts"))
+        Run::of(&mut self.command(args))
     }
 
     /// Runs with a variable of the environment.
     fn run_with(&self, args: &[&str], name: &str, value: &str) -> Run {
-        Run::from(self.command(args).env(name, value).output().expect("the program starts"))
+        Run::of(self.command(args).env(name, value))
     }
 
     fn pull(&self) -> Run {
         self.run(&["model", "pull", "turbo"])
+    }
+
+    /// Pulls until 1000 bytes of `file` are here and the server has no more. (A connection that breaks is tried
+    /// again, with growing pauses.)
+    fn begin(&self, file: &str) {
+        self.hub.fails(file, Fault::Cut(1000), 1);
+        self.hub.fails(file, Fault::Status(404), 1);
+        self.pull().failed(1);
+        assert_eq!(self.parts(), [1000]);
     }
 
     fn verify(&self) -> Run {
@@ -84,8 +92,7 @@ impl<'a> User<'a> {
 
 #[test]
 fn from_nothing_to_a_song_and_back() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let list = || user.run(&["model", "list", "--json"]).succeeded().json();
     let is_here = |name: &str| {
         let list = list();
@@ -99,7 +106,9 @@ fn from_nothing_to_a_song_and_back() {
     let path = std::path::PathBuf::from(run.text().trim_end());
     assert!(path.ends_with(format!("snapshots/{}/acestep-v15-turbo", "a".repeat(40))), "{path:?}");
     // Code and documentation are not fetched.
-    assert!(hub.asked().iter().all(|(path, _)| !path.ends_with(".py") && !path.ends_with(".md")));
+    assert!(
+        user.hub.asked().iter().all(|(path, _)| !path.ends_with(".py") && !path.ends_with(".md"))
+    );
     assert!(!path.join("modeling.py").exists() && path.join("model.safetensors").is_file());
     let main = fs::read_to_string(user.cache("refs/main")).expect("a reference");
     assert_eq!(
@@ -123,7 +132,7 @@ fn from_nothing_to_a_song_and_back() {
 
     // Nothing is fetched twice.
     user.pull().succeeded().says("all of it is here already");
-    assert_eq!(hub.asked(), []);
+    assert_eq!(user.hub.asked(), []);
     let verified = user.run(&["model", "verify", "--offline"]).succeeded();
     assert_eq!(verified.text().matches("all as they were published").count(), 3);
 
@@ -138,18 +147,17 @@ fn from_nothing_to_a_song_and_back() {
 #[test]
 fn an_archive_is_pulled_with_its_codec() {
     let hub = Hub::new();
-    let goldens = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
     let names = ["magpie_tts_multilingual_357m", "nemo-nano-codec-22khz-1.89kbps-21.5fps"];
     let files = names.map(|name| format!("{name}.nemo"));
     for (name, file) in names.iter().zip(&files) {
-        let archive = goldens.join("checkpoints_magpie").join(name).join(file);
+        let archive = super::goldens("checkpoints_magpie").join(name).join(file);
         let repo = format!("nvidia/{name}");
         hub.file(&repo, file, fs::read(archive).expect("a golden"));
         hub.file(&repo, "README.md", "# A model");
     }
-    let user = User::of(&hub);
+    let user = User::of(hub);
     user.run(&["model", "pull", "magpie-357m"]).succeeded();
-    let asked: BTreeSet<String> = hub.asked().into_iter().map(|(path, _)| path).collect();
+    let asked: BTreeSet<String> = user.hub.asked().into_iter().map(|(path, _)| path).collect();
     assert_eq!(asked, BTreeSet::from(files));
     let list = user.run(&["model", "list"]).succeeded();
     let is_here = |name: &str| {
@@ -165,8 +173,7 @@ fn an_archive_is_pulled_with_its_codec() {
 
 #[test]
 fn a_command_pulls_what_it_lacks_if_it_may() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let song = ["generate", "--lyrics", "@-", "--no-thinking", "--duration", "1", "-o", "a.wav"];
     // Without a terminal, the program cannot ask.
     user.run(&song).failed(1).says("hint: run `acestep model pull turbo`");
@@ -175,25 +182,19 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     run.says("hint: run `acestep model pull turbo` without --offline, which forbids downloads");
     let run = user.run_with(&song, "HF_HUB_OFFLINE", "1").failed(1);
     run.says("model pull turbo` without HF_HUB_OFFLINE");
-    assert_eq!(hub.asked(), []);
+    assert_eq!(user.hub.asked(), []);
 
     // The standard input survives the download.
     let flags = ["--yes", "--save-request"];
     let mut command = user.command(&[&song[..], &flags].concat());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    let stdin = child.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut { stdin }, b"[Verse]\nla la").expect("it reads");
-    Run::from(child.wait_with_output().expect("it ends"))
-        .succeeded()
-        .says("every file is as it was");
+    let run = Run::with_stdin(&mut command, b"[Verse]\nla la").succeeded();
+    run.says("every file is as it was");
     assert_eq!(user.dir.json("a.json")["lyrics"], "[Verse]\nla la");
 }
 
 #[test]
 fn what_is_built_in_is_listed_and_needs_no_pull() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let list = user.run(&["model", "list", "--json"]).succeeded().json();
     let bytes = |name: &str| {
         let models = list["built_in"].as_array().expect("models");
@@ -219,15 +220,14 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
     {
         user.run(&["model", verb, "tiny-speech"]).failed(2).says(says);
     }
-    assert_eq!(hub.asked(), []);
+    assert_eq!(user.hub.asked(), []);
 }
 
 /// As with a shared cache and an ordinary user; the permissions do not apply to root.
 #[cfg(unix)]
 #[test]
 fn a_cache_that_may_only_be_read_is_used_as_it_is() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     let allow = |what: &str| {
         let status = Command::new("chmod").args(["-R", what]).arg(user.dir.path("hf")).status();
@@ -239,8 +239,8 @@ fn a_cache_that_may_only_be_read_is_used_as_it_is() {
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "-o", "a.wav"];
     let song = user.run(&[&song[..], &["--model", "turbo"]].concat());
     let verify = user.verify();
-    hub.commit("b");
-    hub.file(MAIN, WEIGHTS, "other");
+    user.hub.commit("b");
+    user.hub.file(MAIN, WEIGHTS, "other");
     let newer = user.pull();
     allow("u+w");
     pull.succeeded().says("all of it is here already");
@@ -257,8 +257,7 @@ fn a_cache_that_may_only_be_read_is_used_as_it_is() {
 
 #[test]
 fn names_that_are_none_are_told_with_the_nearest() {
-    let hub = Hub::new();
-    let user = User::of(&hub);
+    let user = User::of(Hub::new());
     user.run(&["model", "pull", "trubo"]).failed(2).says("did you mean `turbo`?");
     user.run(&["model", "pull", "zzz"]).failed(2).says("it is one of turbo, base");
     user.run(&["model", "pull"]).failed(2).says("<NAME>");
@@ -274,26 +273,25 @@ fn names_that_are_none_are_told_with_the_nearest() {
 /// Upstream may change a branch, but a song does not change until the model is pulled again.
 #[test]
 fn what_was_pulled_stays_until_it_is_pulled_again() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     let revision = || {
         let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
         show["revision"].as_str().expect("a commit").to_owned()
     };
-    let newer = hub.commit("b");
-    hub.file(MAIN, "acestep-v15-turbo/README.json", "{\"new\": true}");
+    let newer = user.hub.commit("b");
+    user.hub.file(MAIN, "acestep-v15-turbo/README.json", "{\"new\": true}");
     // Another program fetches a part of it.
     fs::write(user.cache("refs/main"), &newer).expect("a file");
     let of_other = user.cache("snapshots").join(&newer).join("acestep-v15-turbo");
     fs::create_dir_all(&of_other).expect("a folder");
     fs::write(of_other.join("config.json"), "{}").expect("a file");
     assert_eq!(revision(), "a".repeat(40));
-    hub.asked();
+    user.hub.asked();
     fs::remove_file(of_other.join("config.json")).expect("a file");
     user.pull().succeeded();
     // Only the changed file is fetched.
-    assert_eq!(hub.asked(), [("acestep-v15-turbo/README.json".to_owned(), 0)]);
+    assert_eq!(user.hub.asked(), [("acestep-v15-turbo/README.json".to_owned(), 0)]);
     assert_eq!(revision(), newer);
     user.run(&["model", "pull", "turbo", "--revision", "v1"]).succeeded();
     user.verify().succeeded();
@@ -312,7 +310,7 @@ fn what_was_pulled_stays_until_it_is_pulled_again() {
 fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     let hub = Hub::with_turbo();
     hub.publish("ACE-Step/acestep-v15-base", "", "acestep-v15-base");
-    let user = User::of(&hub);
+    let user = User::of(hub);
     fs::create_dir(user.dir.path("models")).expect("a folder");
     for directory in ["vae", "Qwen3-Embedding-0.6B"] {
         user.dir.copy(directory);
@@ -320,7 +318,7 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
         fs::rename(user.dir.path(directory), to).expect("a folder");
     }
     user.run(&["model", "pull", "base"]).succeeded().says("stays as it is");
-    assert!(hub.asked().iter().all(|(path, _)| !path.contains('/')));
+    assert!(user.hub.asked().iter().all(|(path, _)| !path.contains('/')));
     let song = ["generate", "a", "--model", "base", "--no-thinking", "--inference-steps", "1"];
     user.run(&[&song[..], &["--duration", "1", "-o", "a.wav"]].concat()).succeeded();
     user.run(&["model", "remove", "vae", "--yes"]).failed(1).says("delete it by hand");
@@ -342,28 +340,26 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
 fn taking_one_model_away_leaves_what_is_begun_of_another() {
     let hub = Hub::with_turbo();
     hub.publish(MAIN, "acestep-5Hz-lm-1.7B/", "acestep-5Hz-lm-0.6B");
-    let user = User::of(&hub);
+    let user = User::of(hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
-    hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(1000), 5);
-    user.pull().failed(1);
+    user.begin("vae/diffusion_pytorch_model.safetensors");
     user.run(&["model", "remove", "lm-1.7b", "--yes"]).succeeded();
-    hub.asked();
+    user.hub.asked();
     user.pull().succeeded();
-    assert!(!hub.asked().iter().any(|(path, _)| path == WEIGHTS), "it is fetched twice");
+    assert!(!user.hub.asked().iter().any(|(path, _)| path == WEIGHTS), "it is fetched twice");
 }
 
 #[test]
 fn of_half_an_update_nothing_is_used() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "--seed", "1"];
     let song = |name| user.run(&[&song[..], &["-o", name]].concat()).succeeded();
     user.pull().succeeded();
     song("a.wav");
-    hub.commit("b");
-    hub.file(MAIN, "acestep-v15-turbo/more.json", "{}");
-    hub.file(MAIN, "vae/more.json", "{\"a\": 1}");
-    hub.fails("vae/more.json", Fault::Status(404), 1);
+    user.hub.commit("b");
+    user.hub.file(MAIN, "acestep-v15-turbo/more.json", "{}");
+    user.hub.file(MAIN, "vae/more.json", "{\"a\": 1}");
+    user.hub.fails("vae/more.json", Fault::Status(404), 1);
     user.pull().failed(1);
     song("b.wav");
     assert_eq!(user.dir.sound("a.wav"), user.dir.sound("b.wav"));
@@ -375,14 +371,13 @@ fn of_half_an_update_nothing_is_used() {
 
 #[test]
 fn files_without_links_are_taken_over_and_mended() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     let snapshot = user.without_links();
     fs::write(snapshot.join("vae/config.json"), "{}").expect("a file");
-    hub.asked();
+    user.hub.asked();
     user.pull().succeeded();
-    assert_eq!(hub.asked(), [("vae/config.json".to_owned(), 0)]);
+    assert_eq!(user.hub.asked(), [("vae/config.json".to_owned(), 0)]);
     user.verify().succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     assert!(!user.cache("").exists());
@@ -392,11 +387,11 @@ fn files_without_links_are_taken_over_and_mended() {
 fn what_another_program_fetched_at_another_commit_stays_in_sight() {
     let hub = Hub::with_turbo();
     hub.publish(MAIN, "acestep-5Hz-lm-1.7B/", "acestep-5Hz-lm-0.6B");
-    let user = User::of(&hub);
+    let user = User::of(hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
     // Without its pins, this program treats the files as another program's.
     fs::remove_file(user.dir.path("data/acestep/pulled.json")).expect("pins");
-    hub.commit("b");
+    user.hub.commit("b");
     user.pull().succeeded();
     let show = user.run(&["model", "show", "lm-1.7b", "--json"]).succeeded().json();
     assert_eq!((&show["here"], &show["pulled"]), (&true.into(), &false.into()));
@@ -407,8 +402,7 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
 
 #[test]
 fn what_other_models_need_is_not_taken_from_them() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     let own = user.dir.copy("acestep-v15-turbo");
     fs::create_dir(user.dir.path("models")).expect("a folder");
@@ -420,18 +414,15 @@ fn what_other_models_need_is_not_taken_from_them() {
     // A model that is already in the models directory is not fetched again.
     let to = user.dir.path("models/acestep-v15-turbo");
     fs::rename(user.dir.path("models/my-own"), to).expect("a folder");
-    hub.asked();
+    user.hub.asked();
     user.pull().succeeded().says("stays as it is in ");
-    assert_eq!(hub.asked(), []);
+    assert_eq!(user.hub.asked(), []);
 }
 
 #[test]
 fn what_was_begun_and_given_up_can_be_taken_away() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    user.pull().failed(1);
-    assert_eq!(user.parts(), [5000]);
+    let user = User::with_turbo();
+    user.begin(WEIGHTS);
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     assert!(!user.cache("").exists());
 }

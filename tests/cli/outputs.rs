@@ -271,13 +271,8 @@ fn a_file_that_may_not_grow_is_said() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]).arg(program.get_program());
     shell.args(program.get_args()).current_dir(dir.path("."));
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    let run = crate::Run::from(shell.output().expect("a shell"));
+    crate::take_environment(&mut shell, &program);
+    let run = crate::Run::of(&mut shell);
     run.failed(1).says("cannot write `a.wav`").says("ulimit -f unlimited");
     assert!(dir.files().is_empty(), "{:?}", dir.files());
 }

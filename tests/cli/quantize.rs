@@ -1,17 +1,13 @@
 //! `model quantize`: weights in int8 on disk, of every family.
 
-use std::{fs, path::Path};
+use std::fs;
 
-use crate::{Dir, Run};
+use crate::{Dir, Run, goldens};
 
 /// Copies a directory of the goldens.
 fn copy(dir: &Dir, from: &str) {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(from);
-    let to = dir.path(from.file_name().expect("a name").to_str().expect("UTF-8"));
-    fs::create_dir(&to).expect("a folder");
-    for name in crate::names(&from) {
-        fs::copy(from.join(&name), to.join(&name)).expect("a copy");
-    }
+    let from = goldens(from);
+    crate::copy(&from, &dir.path(from.file_name().expect("a name")));
 }
 
 /// Makes a sound in int8 before its model is quantised, and after; and once more with a file that

@@ -1,12 +1,13 @@
 //! `serve`, `work` and `jobs`: the real program with the tiny models, killed where it hurts.
 
-use std::{io::Read, process::Command, time::Instant};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::{
     Dir,
-    server::{LATE, Server, id, signal},
+    running::{signal, wait_until},
+    server::{Server, id, parsed},
 };
 
 /// Kills the worker that runs a job; its name is among its arguments.
@@ -22,6 +23,13 @@ fn kill_worker(job: &Value) {
 
 fn song(seconds: u32) -> Value {
     json!({ "request": { "caption": "rain", "duration": seconds, "seed": 4, "thinking": false } })
+}
+
+/// The state of a job and the number of its attempts, as `jobs show` tells them.
+fn shown(dir: &Dir, job: &Value) -> (Value, Value) {
+    let args = ["jobs", "show", &id(job), "--data-dir", "data", "--json"];
+    let shown = parsed(&dir.run(&args).succeeded().stdout);
+    (shown["state"].clone(), shown["attempts"].clone())
 }
 
 #[test]
@@ -122,30 +130,15 @@ fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
 fn a_kept_voice_is_read_once_and_speaks_the_same() {
     let dir = Dir::new();
     let model = crate::speak::base();
-    let run = |args: &[&str]| {
-        let mut command = dir.command(args);
-        command.env("XDG_DATA_HOME", dir.path("home"));
-        crate::Run::from(command.output().expect("it starts"))
-    };
+    let run = |args: &[&str]| dir.run_at_home(args);
     dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
     let make = ["voice", "make", "me", "--reference", "me.wav", "--model", &model];
     run(&[&make[..], &["--transcript", "the rain"]].concat()).succeeded();
     let speak = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
     run(&[&speak[..], &["--voice", "me", "-o", "own.wav"]].concat()).succeeded();
-    let mut command = dir.command(&[
-        "serve",
-        "--port",
-        "0",
-        "--data-dir",
-        "data",
-        "--model",
-        "tiny",
-        "--speech-model",
-        &model,
-        "--warm",
-        &model,
-        "-v",
-    ]);
+    let place = ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny"];
+    let warm = ["--speech-model", &model, "--warm", &model, "-v"];
+    let mut command = dir.command(&[&place[..], &warm].concat());
     command.env("XDG_DATA_HOME", dir.path("home"));
     let mut server = Server::run(command);
     // The warm-up has read the voice, and its one text was spoken without help of the memory.
@@ -186,10 +179,7 @@ fn a_warm_server_is_ready_after_its_model_was_tried() {
         let mut server = Server::start(&dir, &["--warm", model]);
         let log = server.log_until(&["the model is warm", model]);
         assert!(!log.contains("failed"), "{log}");
-        let begin = Instant::now();
-        while server.json("/v1/server")["ready"] != true {
-            assert!(begin.elapsed() < LATE, "it is never ready");
-        }
+        wait_until("it is ready", || server.json("/v1/server")["ready"] == true);
         assert_eq!(server.json("/v1/jobs")["jobs"], json!([]), "nobody asked for the warm-up");
     }
 }
@@ -200,15 +190,9 @@ fn a_job_whose_worker_is_killed_runs_once_more_and_then_fails() {
     let server = Server::start(&dir, &[]);
     let job = server.submit("", &song(600));
     for attempt in 1..=2 {
-        let begin = Instant::now();
-        let running = loop {
-            let job = server.until(&id(&job), "running");
-            if job["attempts"] == attempt {
-                break job;
-            }
-            assert!(begin.elapsed() < LATE, "the lease never ends");
-        };
-        kill_worker(&running);
+        let again = || server.until(&id(&job), "running")["attempts"] == attempt;
+        wait_until("the lease has ended", again);
+        kill_worker(&server.json(&format!("/v1/jobs/{}", id(&job))));
     }
     let failed = server.until(&id(&job), "failed");
     assert_eq!(failed["error"]["code"], "worker_lost");
@@ -224,7 +208,7 @@ fn jobs_survive_a_killed_server() {
     let first = server.submit("", &song(600));
     let second = server.submit("", &song(1));
     let running = server.until(&id(&first), "running");
-    server.signal("-KILL");
+    server.program.signal("-KILL");
     kill_worker(&running);
     drop(server);
     let jobs = dir.run(&["jobs", "list", "--data-dir", "data"]).succeeded();
@@ -246,7 +230,7 @@ fn jobs_survive_a_killed_server() {
     server.until(&id(&first), "running");
     dir.run(&["jobs", "list", "--data-dir", "data", "--limit", "0"]).failed(2);
     let list = dir.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
-    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    let list = parsed(&list.stdout);
     let states: Vec<&Value> =
         list["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
     assert_eq!(states, ["done", "running"], "newest first");
@@ -260,9 +244,7 @@ fn a_server_that_is_interrupted_lets_its_job_end() {
     server.until(&id(&job), "running");
     let log = server.log();
     assert!(log.contains("the server has ended"), "{log}");
-    let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
-    let shown: Value = serde_json::from_slice(&dir.run(&args).succeeded().stdout).expect("JSON");
-    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("done"), &json!(1)));
+    assert_eq!(shown(&dir, &job), (json!("done"), json!(1)));
 }
 
 /// The words of a request are nowhere in the log, and each line about a job has its id.
@@ -282,7 +264,7 @@ fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
     assert!(wrong["error"].is_object(), "{wrong:#}");
     let log = server.log();
     assert!(!log.contains(word), "{log}");
-    assert!(log.contains("the present job has 60 s to end; press"), "{log}");
+    assert!(log.contains("a running job has 60 s to end; press"), "{log}");
     let read = |line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("{line}"));
     let lines = log.lines().map(read);
     let lines: Vec<Value> = lines.filter(|line| line["span"]["name"] == "job").collect();
@@ -296,18 +278,14 @@ fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
 #[test]
 fn a_server_that_is_interrupted_gives_its_job_back() {
     let dir = Dir::new();
-    let mut server = Server::start(&dir, &["--drain", "0"]);
+    let server = Server::start(&dir, &["--drain", "0"]);
     let job = server.submit("", &song(600));
     server.until(&id(&job), "running");
-    server.signal("-INT");
-    let status = server.child.wait().expect("it ends");
-    let mut said = String::new();
-    server.stderr.read_to_string(&mut said).expect("UTF-8");
-    assert_eq!(status.code(), Some(0), "{said}");
+    server.program.interrupt();
+    let (code, said) = server.program.end();
+    assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("jobs that wait stay in the queue"), "{said}");
-    let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
-    let shown: Value = serde_json::from_slice(&dir.run(&args).succeeded().stdout).expect("JSON");
-    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("queued"), &json!(1)));
+    assert_eq!(shown(&dir, &job), (json!("queued"), json!(1)));
 }
 
 #[test]
@@ -325,6 +303,11 @@ fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     dir.run(&again).failed(1).says("cannot listen on").says("another `--port`");
     let check = dir.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
     assert!(check.text().contains("worker      on auto in auto"), "{}", check.text());
+    let named = ["serve", "--check", "--data-dir", "data", "--host"];
+    let local = dir.run(&[&named[..], &["localhost"]].concat()).succeeded();
+    assert!(local.text().contains("http://127.0.0.1:8001"), "{}", local.text());
+    let unknown = dir.run(&[&named[..], &[".."]].concat()).failed(2);
+    unknown.says("the host `..` has no address").says("as `--host`");
     dir.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
     let work = ["work", "--model", "tiny", "--data-dir", "none"];
     dir.run(&work).failed(1).says("`none` has no queue").says("--data-dir");

@@ -1,32 +1,22 @@
 //! A server of the real program, and its client.
 
 use std::{
-    io::{BufRead, BufReader, Read},
-    process::{Child, ChildStderr, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
-use crate::Dir;
-
-/// Time after which a test gives up: much longer than a busy machine needs.
-pub(crate) const LATE: Duration = Duration::from_secs(600);
+use crate::{
+    Dir,
+    running::{LATE, Running},
+};
 
 /// A server that runs.
 pub(crate) struct Server {
-    pub(crate) child: Child,
+    pub(crate) program: Running,
     pub(crate) url: String,
-    pub(crate) stderr: BufReader<ChildStderr>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Server {
@@ -37,33 +27,23 @@ impl Server {
     }
 
     pub(crate) fn run(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let url = loop {
-            let mut line = String::new();
-            assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
-            if let Some((_, rest)) = line.split_once("serving on ") {
-                break rest.split(';').next().unwrap_or_default().to_owned();
-            }
-        };
-        Self { child, url, stderr }
+        let mut program = Running::start(&mut command, Stdio::null());
+        let said = program.read_until(|line| line.contains("serving on "));
+        let (_, rest) = said.rsplit_once("serving on ").expect("an address");
+        Self { program, url: rest.split(';').next().unwrap_or_default().to_owned() }
     }
 
     pub(crate) fn get(&self, path: &str) -> Vec<u8> {
-        let mut answer = agent().get(format!("{}{path}", self.url)).call().expect("an answer");
-        answer.body_mut().read_to_vec().expect("a body")
+        body(agent().get(format!("{}{path}", self.url)).call())
     }
 
     pub(crate) fn json(&self, path: &str) -> Value {
-        serde_json::from_slice(&self.get(path)).expect("JSON")
+        parsed(&self.get(path))
     }
 
     pub(crate) fn submit(&self, query: &str, job: &Value) -> Value {
-        let url = format!("{}/v1/jobs{query}", self.url);
-        let mut answer = agent().post(url).send(job.to_string()).expect("an answer");
-        let text = answer.body_mut().read_to_string().expect("a body");
-        serde_json::from_str(&text).expect("JSON")
+        let post = agent().post(format!("{}/v1/jobs{query}", self.url));
+        parsed(&body(post.send(job.to_string())))
     }
 
     /// Sends a form with texts and a file.
@@ -79,16 +59,12 @@ impl Server {
         form.extend(file.1);
         form.extend(b"\r\n--b--\r\n");
         let post = agent().post(format!("{}{path}", self.url));
-        let kind = "multipart/form-data; boundary=b";
-        let mut answer = post.content_type(kind).send(&form[..]).expect("an answer");
-        let text = answer.body_mut().read_to_string().expect("a body");
-        serde_json::from_str(&text).expect("JSON")
+        let post = post.content_type("multipart/form-data; boundary=b");
+        parsed(&body(post.send(&form[..])))
     }
 
     pub(crate) fn delete(&self, path: &str) -> Value {
-        let mut answer = agent().delete(format!("{}{path}", self.url)).call().expect("an answer");
-        let text = answer.body_mut().read_to_string().expect("a body");
-        serde_json::from_str(&text).expect("JSON")
+        parsed(&body(agent().delete(format!("{}{path}", self.url)).call()))
     }
 
     /// Waits until a job has a state.
@@ -106,27 +82,13 @@ impl Server {
 
     /// Returns the lines of the log until one has all `words`.
     pub(crate) fn log_until(&mut self, words: &[&str]) -> String {
-        let mut log = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended: {log}");
-            log.push_str(&line);
-            if words.iter().all(|word| line.contains(word)) {
-                return log;
-            }
-        }
+        self.program.read_until(|line| words.iter().all(|word| line.contains(word)))
     }
 
     /// Ends the server, and returns the rest of its log.
-    pub(crate) fn log(mut self) -> String {
-        self.signal("-INT");
-        let mut log = String::new();
-        self.stderr.read_to_string(&mut log).expect("UTF-8");
-        log
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        signal(name, self.child.id());
+    pub(crate) fn log(self) -> String {
+        self.program.interrupt();
+        self.program.end().1
     }
 }
 
@@ -135,9 +97,12 @@ fn agent() -> ureq::Agent {
     config.timeout_global(Some(LATE)).build().into()
 }
 
-pub(crate) fn signal(name: &str, process: u32) {
-    let status = Command::new("kill").args([name, &process.to_string()]).status();
-    assert!(status.expect("kill runs").success());
+fn body(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Vec<u8> {
+    answer.expect("an answer").body_mut().read_to_vec().expect("a body")
+}
+
+pub(crate) fn parsed(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
 }
 
 pub(crate) fn id(job: &Value) -> String {

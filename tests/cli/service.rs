@@ -31,19 +31,13 @@ fn a_server_takes_the_socket_of_its_manager_and_says_when_it_is_ready_and_when_i
     let own = dir.command(&["serve", "--data-dir", "data", "--no-worker", "--port", &port]);
     let mut command = Command::new("sh");
     command.args(["-c", ACTIVATE, "sh"]).arg(own.get_program()).args(own.get_args());
-    for (name, value) in own.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    crate::take_environment(&mut command, &own);
     command.current_dir(dir.path("")).env("NOTIFY_SOCKET", &path);
     command.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
     assert!(said().contains("READY=1"));
     assert_eq!(ureq::get(&url).call().expect("an answer").status(), 200);
-    let process = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &process]).status().expect("sent").success());
+    crate::running::signal("-TERM", child.id());
     assert!(said().contains("STOPPING=1"));
     assert!(child.wait().expect("it ends").success());
 }

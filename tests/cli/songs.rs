@@ -1,6 +1,6 @@
 //! Successful runs of `generate` and their output.
 
-use crate::Dir;
+use crate::{Dir, Run};
 
 #[test]
 fn a_song_is_a_wav_and_standard_output_is_its_path() {
@@ -174,15 +174,12 @@ fn a_full_standard_output_is_an_error() {
     let full = || std::fs::File::options().write(true).open("/dev/full").expect("a device");
     for output in ["-", "a.wav"] {
         let args = ["generate", "rain", "--model", "tiny", "--duration", "1", "-o", output];
-        let output = dir.command(&args).stdout(full()).output().expect("runs");
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(stderr.contains("error: cannot write to standard output\n  cause: "), "{stderr}");
+        let run = Run::of(dir.command(&args).stdout(full())).failed(1);
+        run.says("error: cannot write to standard output\n  cause: ");
     }
     // The song file is complete.
     assert_eq!(dir.files(), ["a.wav"]);
-    let help = dir.command(&["--help"]).stdout(full()).output().expect("runs");
-    assert_eq!(help.status.code(), Some(1));
+    assert_eq!(Run::of(dir.command(&["--help"]).stdout(full())).code, Some(1));
 }
 
 #[cfg(target_os = "linux")]
@@ -205,9 +202,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
         );
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let output = command.stdout(writer).output().expect("runs");
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        let stderr = Run::of(command.stdout(writer)).succeeded().stderr;
         assert!(!stderr.contains("panic") && !stderr.contains("error"), "{stderr}");
     }
     assert!(dir.files().contains(&"a.wav".to_owned()));

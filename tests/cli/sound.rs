@@ -13,20 +13,10 @@ fn peak(samples: &[f32]) -> f32 {
     samples.iter().fold(0.0, |peak, x| peak.max(x.abs()))
 }
 
-/// Writes a WAV file with 16 bits at 48 kHz: a sine of 480 Hz in both channels.
-fn write_wav(dir: &Dir, name: &str, samples: usize) {
-    let spec = hound::WavSpec {
-        channels: 2,
-        sample_rate: 48_000,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut writer = hound::WavWriter::create(dir.path(name), spec).expect("a WAV");
-    for i in 0..samples {
-        let value = (8_000.0 * (i as f64 * std::f64::consts::TAU / 100.0).sin()) as i16;
-        writer.write_sample(value).and_then(|()| writer.write_sample(value)).expect("written");
-    }
-    writer.finalize().expect("written");
+/// Writes a WAV file with 16 bits: a sine of 480 Hz in both channels.
+fn write_wav(dir: &Dir, name: &str, samples: u32) {
+    let sine = |i: u32| (8_000.0 * (f64::from(i) * std::f64::consts::TAU / 100.0).sin()) as i16;
+    dir.write_wav(name, 2, samples, |i, _| sine(i));
 }
 
 fn codec(dir: &Dir, args: &[&str]) -> Run {
@@ -313,7 +303,7 @@ fn a_sound_may_come_through_a_pipe() {
         // A shell can also put the file itself there.
         let mut redirected = dir.command(&args);
         redirected.stdin(std::fs::File::open(dir.path("a.wav")).expect("a file"));
-        let redirected = Run::from(redirected.output().expect("the program starts"));
+        let redirected = Run::of(&mut redirected);
         for run in [dir.run_with_stdin(&args, &dir.read("a.wav")), redirected] {
             run.failed(2)
                 .says("`/dev/stdin` is standard input or a pipe, and no file can lie beside it")

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Dir, Run};
+use crate::{Dir, Run, copy, goldens};
 
 fn speak(dir: &Dir, args: &[&str]) -> Run {
     let short = ["speak", "--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4"];
@@ -10,8 +10,7 @@ fn speak(dir: &Dir, args: &[&str]) -> Run {
 }
 
 pub(crate) fn base() -> String {
-    let base = "../tests/goldens/checkpoints_qwen3_tts/Qwen3-TTS-12Hz-0.6B-Base";
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(base).display().to_string()
+    goldens("checkpoints_qwen3_tts/Qwen3-TTS-12Hz-0.6B-Base").display().to_string()
 }
 
 /// The samples of a WAV of 16-bit integers.
@@ -268,6 +267,7 @@ fn a_model_that_is_not_there_says_how_to_get_it() {
 #[test]
 fn a_damaged_model_names_the_file() {
     let dir = Dir::new();
+    dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
     let from = Path::new(&base()).to_owned();
     let codec = from.with_file_name("Qwen3-TTS-Tokenizer-12Hz");
     for (file, keep, says) in [
@@ -282,21 +282,11 @@ fn a_damaged_model_names_the_file() {
         ("speech_tokenizer/model.safetensors", 400_000, "model.safetensors"),
     ] {
         let model = dir.path("model");
-        for (from, to) in [(&from, model.clone()), (&codec, model.join("speech_tokenizer"))] {
-            std::fs::create_dir_all(&to).expect("a folder");
-            for entry in std::fs::read_dir(from).expect("a listing") {
-                let path = entry.expect("an entry").path();
-                let name = path.file_name().expect("a name");
-                std::fs::copy(&path, to.join(name)).expect("a copy");
-            }
-        }
+        copy(&from, &model);
+        copy(&codec, &model.join("speech_tokenizer"));
         let cut = model.join(file);
         let bytes = std::fs::read(&cut).expect("a file");
         std::fs::write(&cut, &bytes[..keep]).expect("a cut file");
-        let wave = dir.path("me.wav");
-        if !wave.exists() {
-            dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
-        }
         let args = ["speak", "fine", "--model", "model", "--reference", "me.wav"];
         let run = dir.run(&args);
         assert_eq!(run.code, Some(1), "{file} {keep}: {}", run.stderr);

@@ -218,29 +218,17 @@ fn noise_from_a_file_decides_the_length_before_the_language_model_does() {
 #[cfg(unix)]
 #[test]
 fn the_language_models_work_is_kept_if_the_song_is_interrupted() {
-    use std::{
-        io::Read,
-        process::{Command, Stdio},
-        thread,
-        time::{Duration, Instant},
-    };
+    use crate::running::{Running, wait_until};
 
     let dir = Dir::new();
     let args = ["generate", "rain", "--model", "tiny", "--thinking", "--duration", "20"];
     let output = ["--seed", "1", "--save-request", "-o", "a.wav"];
     let mut command = dir.command(&[&args[..], &ALL, &output].concat());
-    let mut child =
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let start = Instant::now();
-    while !dir.path("a.json").exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "no request");
-        thread::sleep(Duration::from_millis(10));
-    }
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(kill.expect("kill runs").success());
-    let mut rest = String::new();
-    child.stderr.take().expect("a pipe").read_to_string(&mut rest).expect("UTF-8");
-    assert_eq!(child.wait().expect("the program ends").code(), Some(130), "{rest}");
+    let program = Running::start(&mut command, std::process::Stdio::null());
+    wait_until("there is a request", || dir.path("a.json").exists());
+    program.interrupt();
+    let (code, rest) = program.end();
+    assert_eq!(code, Some(130), "{rest}");
     let note = "note: the request with the language model's codes is kept in `a.json`\nstopped\n";
     assert!(rest.ends_with(note), "{rest}");
     assert_eq!(dir.files(), ["a.json"]);

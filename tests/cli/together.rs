@@ -135,6 +135,12 @@ fn songs_of_several_requests_are_judged_as_each_alone() {
     }
 }
 
+#[cfg(unix)]
+fn bash(dir: &Dir, script: &str) -> crate::Run {
+    let mut command = std::process::Command::new("bash");
+    crate::Run::of(command.args(["-c", script]).current_dir(dir.path(".")))
+}
+
 /// The picture exceeds the file size limit; the song does not.
 #[cfg(unix)]
 #[test]
@@ -145,9 +151,7 @@ fn what_fails_after_the_song_is_written_is_said_beside_it() {
         let program = env!("CARGO_BIN_EXE_acestep");
         let flags = format!("--model tiny --plot --json --force --batch-size 1 {requests}");
         let script = format!("trap '' XFSZ; ulimit -f 250; exec '{program}' generate {flags}");
-        let mut command = std::process::Command::new("bash");
-        let output = command.args(["-c", &script]).current_dir(dir.path(".")).output();
-        let run = crate::Run::from(output.expect("bash"));
+        let run = bash(&dir, &script);
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         (run.json(), run.stderr)
     };
@@ -177,9 +181,7 @@ fn a_reader_that_goes_stops_no_song() {
     let program = env!("CARGO_BIN_EXE_acestep");
     let flags = "--model tiny --request a.json --request b.json --request c.json --lrc";
     let script = format!("'{program}' generate {flags} | head -1; exit ${{PIPESTATUS[0]}}");
-    let mut command = std::process::Command::new("bash");
-    let output = command.args(["-c", &script]).current_dir(dir.path(".")).output();
-    let run = crate::Run::from(output.expect("bash"));
+    let run = bash(&dir, &script);
     assert_eq!((run.code, run.text()), (Some(0), "a_1.wav\n"), "{}", run.stderr);
     assert!(dir.path("b.wav").exists() && dir.path("c.lrc").exists());
 }

@@ -109,7 +109,7 @@ fn a_reader_that_goes_loses_no_request() {
     let mut command = dir.command(&[&args[..], &DRAWS, &["-o", "a.json"]].concat());
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let run = Run::from(command.stdout(writer).output().expect("starts")).succeeded();
+    let run = Run::of(command.stdout(writer)).succeeded();
     assert!(run.stderr.contains("request a.json"), "{}", run.stderr);
     assert_eq!(dir.json("a.json")["audio_codes"], "5,17,9");
 }

@@ -17,30 +17,23 @@ fn dir() -> Dir {
     dir
 }
 
-/// Runs the program with a data directory in `dir`.
-fn run(dir: &Dir, args: &[&str]) -> Run {
-    let mut command = dir.command(args);
-    command.env("XDG_DATA_HOME", dir.path("data"));
-    Run::from(command.output().expect("the program starts"))
-}
-
 fn make(dir: &Dir, name: &str, more: &[&str]) -> Run {
     let model = base();
     let make = ["voice", "make", name, "--reference", "me.wav", "--model", &model];
-    run(dir, &[&make[..], more].concat())
+    dir.run_at_home(&[&make[..], more].concat())
 }
 
 fn speak(dir: &Dir, more: &[&str]) -> Run {
     let model = base();
     let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
-    run(dir, &[&short[..], more].concat())
+    dir.run_at_home(&[&short[..], more].concat())
 }
 
 #[test]
 fn a_voice_does_not_replace_the_settings() {
     let dir = Dir::new();
-    let kept = "data/acestep/voices/me.safetensors";
-    fs::create_dir_all(dir.path("data/acestep/voices")).expect("a folder");
+    let kept = "home/acestep/voices/me.safetensors";
+    fs::create_dir_all(dir.path("home/acestep/voices")).expect("a folder");
     dir.write(kept, "threads = 1");
     let more = ["--config", kept, "--force"];
     make(&dir, "me", &more).failed(2).says("me.safetensors` would be written over itself");
@@ -91,20 +84,20 @@ fn a_kept_voice_speaks_its_own_language_if_none_is_given() {
 #[test]
 fn voices_are_listed_shown_and_removed() {
     let dir = dir();
-    run(&dir, &["voice", "list"]).succeeded().says("no voice is kept yet");
-    make(&dir, "me", &["--transcript", "the rain", "--language", "french"]).succeeded();
-    let list = run(&dir, &["voice", "list"]).succeeded().text().to_owned();
+    dir.run_at_home(&["voice", "list"]).succeeded().says("no voice is kept yet");
+    make(&dir, "me", &["--transcript", "the rain", "--language", "FR"]).succeeded();
+    let list = dir.run_at_home(&["voice", "list"]).succeeded().text().to_owned();
     assert!(list.starts_with("me ") && list.contains("with its words"), "{list}");
-    let show = run(&dir, &["voice", "show", "me", "--json"]).succeeded().json();
+    let show = dir.run_at_home(&["voice", "show", "me", "--json"]).succeeded().json();
     assert_eq!((&show["language"], &show["transcript"]), (&"french".into(), &"the rain".into()));
     assert!(show["frames"].as_u64().is_some_and(|frames| frames > 1), "{show}");
     make(&dir, "me", &[]).failed(1).says("exists already").says("--force");
     make(&dir, "me", &["--force"]).succeeded();
-    let show = run(&dir, &["voice", "show", "me"]).succeeded().text().to_owned();
+    let show = dir.run_at_home(&["voice", "show", "me"]).succeeded().text().to_owned();
     assert!(show.contains("words      none"), "{show}");
-    run(&dir, &["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
-    run(&dir, &["voice", "remove", "me", "me"]).succeeded().says("me is deleted");
-    run(&dir, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
+    dir.run_at_home(&["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
+    dir.run_at_home(&["voice", "remove", "me", "me"]).succeeded().says("me is deleted");
+    dir.run_at_home(&["voice", "show", "me"]).failed(2).says("no voice is called `me`");
 }
 
 /// The model of the voice is named, and not one that takes no recording.
@@ -116,15 +109,27 @@ fn an_absent_model_of_a_voice_is_named() {
         let run = run.failed(1).says(pull);
         assert!(!run.stderr.contains("tiny-speech"), "{}", run.stderr);
     };
-    absent(run(&dir, &["voice", "make", "you", "--reference", "me.wav"]));
+    absent(dir.run_at_home(&["voice", "make", "you", "--reference", "me.wav"]));
+    // A model is worth its download only if the recording is there.
+    for args in [
+        &["voice", "make", "you", "--reference", "no.wav"][..],
+        &["speak", "fine", "--reference", "no.wav"],
+        &["understand", "no.wav"],
+        &["codec", "encode", "no.wav"],
+    ] {
+        dir.run_at_home(args).failed(1).says("cannot read `no.wav`");
+    }
     make(&dir, "me", &[]).succeeded();
-    absent(run(&dir, &["speak", "fine", "--voice", "me"]));
+    absent(dir.run_at_home(&["speak", "fine", "--voice", "me"]));
     for (args, says) in [
         (["speak", "a", "--model", "turbo"], "`turbo` makes songs, not speech"),
         (["generate", "a", "--model", "tiny-speech"], "`tiny-speech` makes speech, not songs"),
     ] {
         let other = if args[0] == "speak" { "generate" } else { "speak" };
-        run(&dir, &args).failed(1).says(says).says(&format!("acestep {other} --model {}", args[3]));
+        dir.run_at_home(&args)
+            .failed(1)
+            .says(says)
+            .says(&format!("acestep {other} --model {}", args[3]));
     }
 }
 
@@ -136,7 +141,7 @@ fn wrong_names_models_and_files_are_refused() {
     }
     make(&dir, "Serena", &[]).failed(2).says("is a voice of the model `tiny-speech`");
     let named = ["voice", "make", "me", "--reference", "me.wav", "--model", "tiny-speech"];
-    run(&dir, &named).failed(2).says("takes no `--reference`");
+    dir.run_at_home(&named).failed(2).says("takes no `--reference`");
     speak(&dir, &["--voice", "me"]).failed(2).says("no voice is called `me`");
     speak(&dir, &["--voice", "me", "--reference", "me.wav"]).failed(2).says("cannot be used with");
     let path = make(&dir, "me", &[]).succeeded().text().to_owned();
@@ -144,11 +149,11 @@ fn wrong_names_models_and_files_are_refused() {
     let bytes = fs::read(path).expect("the voice");
     fs::write(path, &bytes[..bytes.len() / 2]).expect("a cut voice");
     speak(&dir, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
-    let list = run(&dir, &["voice", "list"]).succeeded();
+    let list = dir.run_at_home(&["voice", "list"]).succeeded();
     assert!(list.text().contains("cannot be used as a voice"), "{}", list.text());
     make(&dir, "me", &["--force"]).succeeded();
     let named = ["speak", "fine", "--model", "tiny-speech", "--voice", "me"];
-    run(&dir, &named).failed(2).says("`me` is a kept voice").says("--model");
+    dir.run_at_home(&named).failed(2).says("`me` is a kept voice").says("--model");
     speak(&dir, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
 }
 
@@ -161,7 +166,7 @@ fn a_voice_is_made_and_removed_over_http() {
     let serve = ["serve", "--port", "0", "--data-dir", "jobs", "--model", "tiny"];
     let model = base();
     let mut command = dir.command(&[&serve[..], &["--speech-model", &model]].concat());
-    command.env("XDG_DATA_HOME", dir.path("data"));
+    command.env("XDG_DATA_HOME", dir.path("home"));
     let server = Server::run(command);
     let recording = dir.read("me.wav");
     let send = |name: &str| {
@@ -180,7 +185,7 @@ fn a_voice_is_made_and_removed_over_http() {
     assert!(sound == dir.read("own.wav"), "another voice");
     let removed = server.delete("/v1/audio/voices/sent");
     assert_eq!(removed["deleted"], true, "{removed:#}");
-    assert!(!dir.path("data/acestep/voices/sent.safetensors").exists());
+    assert!(!dir.path("home/acestep/voices/sent.safetensors").exists());
     let refused: Value = server.submit("", &speak);
     assert_eq!(refused["error"]["code"], "voice_not_found");
 }

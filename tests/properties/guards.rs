@@ -5,46 +5,18 @@ use std::cell::Cell;
 use acestep_engine::{Error, Event, Observe, Residency, Stage, Unobserved, audio::loudness};
 use acestep_import::Network;
 use acestep_music::{
-    Networks, Request, generate,
+    Networks, generate,
     pipeline::{decode_songs, denoise, prepare},
     stage,
 };
-use acestep_tests::{Altered, Change, Cpu, place, plan, request, songs, turbo};
+use acestep_tests::{Altered, Change, Cpu, Scaled, covering, place, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::Tensor,
 };
 
-/// Multiplies all weights of one network by a factor.
-struct Broken {
-    part: Network,
-    factor: f32,
-}
-
-struct Multiply(f32);
-
-impl ModuleMapper<Cpu> for Multiply {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
-        param.map(|weight| weight * self.0)
-    }
-}
-
-impl Change for Broken {
-    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
-        if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
-    }
-}
-
-fn broken(part: Network, factor: f32) -> Altered<Broken> {
-    Altered::new(Broken { part, factor })
-}
-
-/// Returns a request that needs every network except the VAE encoder.
-fn covering() -> Request {
-    request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![17; 10]]);
-        r.words.duration = None;
-    })
+fn broken(network: Network, factor: f32) -> Altered<Scaled> {
+    Altered::new(Scaled { network, factor })
 }
 
 #[test]

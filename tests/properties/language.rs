@@ -15,11 +15,7 @@ use acestep_music::{
         vocabulary::Vocabulary,
     },
 };
-use acestep_tests::{Cpu, DEVICE, place};
-use burn::{
-    module::{Module, ModuleMapper, Param},
-    tensor::Tensor,
-};
+use acestep_tests::{Cpu, DEVICE, place, scaled};
 
 fn tokenizer(language: &LanguageModelDir) -> &dyn Tokenizer {
     LanguageFiles::tokenizer(language).expect("it is part of the program")
@@ -137,64 +133,50 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
     });
 }
 
-/// A language model with NaN in all weights, like a damaged file.
-struct Damaged(LanguageModelDir);
+/// The built-in language model with other weights, or with a file that is overwritten while it writes.
+pub(super) struct AlteredLanguage {
+    language: LanguageModelDir,
+    factor: f32,
+    is_overwritten: bool,
+}
 
-struct ToNan;
-
-impl ModuleMapper<Cpu> for ToNan {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
-        param.map(|weight| weight * f32::NAN)
+impl AlteredLanguage {
+    /// Returns it with all weights multiplied by `factor`.
+    pub(super) fn scaled(factor: f32) -> Self {
+        let language = acestep_import::open_tiny_language_model().expect("built in");
+        Self { language, factor, is_overwritten: false }
     }
 }
 
-impl LanguageFiles for Damaged {
+impl LanguageFiles for AlteredLanguage {
     fn config(&self) -> &qwen3::Config {
-        self.0.config()
+        self.language.config()
     }
 
     fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
-        LanguageFiles::tokenizer(&self.0)
-    }
-}
-
-impl LanguageCheckpoint<Cpu> for Damaged {
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
-        let whole = LanguageCheckpoint::<Cpu>::language_model(&self.0, place)?;
-        Ok(whole.map(&mut ToNan))
-    }
-}
-
-/// A language model whose file is overwritten while it writes.
-struct Overwritten(LanguageModelDir);
-
-impl LanguageFiles for Overwritten {
-    fn config(&self) -> &qwen3::Config {
-        self.0.config()
-    }
-
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
-        LanguageFiles::tokenizer(&self.0)
+        LanguageFiles::tokenizer(&self.language)
     }
 
     fn unchanged(&self) -> Result<(), CheckpointError> {
         let (path, how) = ("lm.safetensors".into(), "was written to".to_owned());
-        Err(acestep_import::Error::Changed { path, how }.into())
+        match self.is_overwritten {
+            true => Err(acestep_import::Error::Changed { path, how }.into()),
+            false => Ok(()),
+        }
     }
 }
 
-impl LanguageCheckpoint<Cpu> for Overwritten {
+impl LanguageCheckpoint<Cpu> for AlteredLanguage {
     fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
-        LanguageCheckpoint::<Cpu>::language_model(&self.0, place)
+        let whole = LanguageCheckpoint::<Cpu>::language_model(&self.language, place)?;
+        Ok(scaled(whole, self.factor))
     }
 }
 
 #[test]
 fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
-    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let made = with_greedy_plan(|asked| {
-        compose::<Cpu>(asked, &Overwritten(language), &place(), &Unobserved)
-    });
+    let language = AlteredLanguage { is_overwritten: true, ..AlteredLanguage::scaled(1.0) };
+    let made = with_greedy_plan(|asked| compose::<Cpu>(asked, &language, &place(), &Unobserved));
     let error = made.expect_err("it has changed");
     let Error::Checkpoint(cause) = &error else { panic!("{error}") };
     assert_eq!(cause.to_string(), "`lm.safetensors` was written to while it was in use");
@@ -202,9 +184,9 @@ fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
 
 #[test]
 fn scores_that_are_nan_are_an_error_that_names_the_step() {
-    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let made =
-        with_greedy_plan(|asked| compose::<Cpu>(asked, &Damaged(language), &place(), &Unobserved));
+    // Like a damaged file.
+    let language = AlteredLanguage::scaled(f32::NAN);
+    let made = with_greedy_plan(|asked| compose::<Cpu>(asked, &language, &place(), &Unobserved));
     let error = made.expect_err("no numbers");
     // The tokens before the first value are forced, so they need no logits.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };

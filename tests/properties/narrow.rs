@@ -12,20 +12,16 @@ use acestep_engine::{
 };
 use acestep_import::{LanguageModelDir, open_tiny_language_model};
 use acestep_model::{
-    Checkpoint, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer,
+    Checkpoint, LanguageCheckpoint, Place,
     acestep::{ConditionInputs, Padded},
-    qwen3,
 };
 use acestep_music::{
     Network, Networks, Request, Song, flow::noise::NoiseSource, generate, lm::compose::compose,
 };
-use acestep_tests::{Altered, Change, Cpu, DEVICE, place, plan, request, turbo};
-use burn::{
-    module::{Module, ModuleMapper, Param},
-    tensor::{DType, Int, Tensor, TensorData},
-};
+use acestep_tests::{Altered, Cpu, DEVICE, Scaled, covering, place, plan, turbo};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
-use crate::language::with_greedy_plan;
+use crate::language::{AlteredLanguage, with_greedy_plan};
 
 fn narrow(dtype: DType) -> Place<Cpu> {
     Place { dtype, ..place() }
@@ -93,12 +89,14 @@ fn the_conditioner() {
 /// The time 0.5 becomes 500 after scaling, which is exact in every dtype; most others are rounded.
 #[test]
 fn the_transformer() {
-    assert_near("velocity", [0.03, 0.004], |place| {
-        let dit = turbo().dit(place).expect("built in");
-        let condition = dit.attend_to(values(3, [1, 11, 64]));
-        let (xt, context) = (values(1, [1, 31, 16]), values(2, [1, 31, 32]));
-        dit.forward(xt, context, [&[0.5], &[0.5]], &condition)
-    });
+    assert_near("velocity", [0.03, 0.004], velocity);
+}
+
+fn velocity(place: &Place<Cpu>) -> Tensor<Cpu, 3> {
+    let dit = turbo().dit(place).expect("built in");
+    let condition = dit.attend_to(values(3, [1, 11, 64]));
+    let (xt, context) = (values(1, [1, 31, 16]), values(2, [1, 31, 32]));
+    dit.forward(xt, context, [&[0.5], &[0.5]], &condition)
 }
 
 #[test]
@@ -128,15 +126,17 @@ fn the_vae() {
 #[test]
 fn the_language_model_and_its_cache() {
     let language = open_tiny_language_model().expect("built in");
-    let config = language.config();
-    assert_near("scores", [0.03, 0.004], |place| {
-        let model = language.language_model(place).expect("built in");
-        let mut cache = config.cache(2, 20, place);
-        model.read(&[1, 2, 3, 4, 5, 6, 7], 0, &mut cache, &DEVICE);
-        cache.copy_row(0, 1);
-        let hidden = model.step(&[8, 9], 0..2, &mut cache, &DEVICE);
-        model.scores(hidden, &[0..400, 500..600]).unsqueeze()
-    });
+    assert_near("scores", [0.03, 0.004], |place| scores(&language, place));
+}
+
+/// Returns the scores after a prompt and a step of two rows with one cache.
+fn scores(language: &LanguageModelDir, place: &Place<Cpu>) -> Tensor<Cpu, 3> {
+    let model = language.language_model(place).expect("built in");
+    let mut cache = language.config().cache(2, 20, place);
+    model.read(&[1, 2, 3, 4, 5, 6, 7], 0, &mut cache, &DEVICE);
+    cache.copy_row(0, 1);
+    let hidden = model.step(&[8, 9], 0..2, &mut cache, &DEVICE);
+    model.scores(hidden, &[0..400, 500..600]).unsqueeze()
 }
 
 /// In int8 mode, only the weight matrices of these two networks are int8; activations are f32.
@@ -146,23 +146,12 @@ fn the_networks_that_are_kept_in_int8() {
         let wide = to_host(run(&place()));
         [DType::I8, DType::BF16].map(|dtype| relative(&to_host(run(&narrow(dtype))), &wide))
     };
-    let [velocity, in_bf16] = error(&|place| {
-        let dit = turbo().dit(place).expect("built in");
-        let condition = dit.attend_to(values(3, [1, 11, 64]));
-        let (xt, context) = (values(1, [1, 31, 16]), values(2, [1, 31, 32]));
-        dit.forward(xt, context, [&[0.5], &[0.5]], &condition)
-    });
+    let [velocity, in_bf16] = error(&velocity);
     assert!(velocity > in_bf16 && velocity < 0.03, "{velocity:.2e}, bf16 {in_bf16:.2e}");
     let language = open_tiny_language_model().expect("built in");
-    let config = language.config();
     let [scores, in_bf16] = error(&|place| {
-        let model = language.language_model(place).expect("built in");
-        assert_eq!(model.dtype(), place.dtype);
-        let mut cache = config.cache(2, 20, place);
-        model.read(&[1, 2, 3, 4, 5, 6, 7], 0, &mut cache, &DEVICE);
-        cache.copy_row(0, 1);
-        let hidden = model.step(&[8, 9], 0..2, &mut cache, &DEVICE);
-        model.scores(hidden, &[0..400, 500..600]).unsqueeze()
+        assert_eq!(language.language_model(place).expect("built in").dtype(), place.dtype);
+        scores(&language, place)
     });
     assert!(scores > in_bf16 && scores < 0.03, "{scores:.2e}, bf16 {in_bf16:.2e}");
 }
@@ -177,14 +166,6 @@ impl Observe for Watch {
             self.0.borrow_mut().push(retry::notice(who, dtype).0);
         }
     }
-}
-
-/// Returns a request for a song from codes, which needs five networks.
-fn covering() -> Request {
-    request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![17; 10]]);
-        r.words.duration = None;
-    })
 }
 
 #[test]
@@ -208,33 +189,21 @@ fn a_song_is_made_in_every_type() {
     }
 }
 
-/// Multiplies all weights of one network by a factor.
-struct Louder {
-    network: Network,
-    factor: f32,
-}
-
-struct Multiply(f32);
-
-impl ModuleMapper<Cpu> for Multiply {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
-        param.map(|weight| weight * self.0)
-    }
-}
-
-impl Change for Louder {
-    fn network<M: Module<Cpu>>(&self, network: Network, module: M) -> M {
-        if network == self.network { module.map(&mut Multiply(self.factor)) } else { module }
-    }
+/// Returns a request for a second of a song from codes, in one step.
+fn short() -> Request {
+    covering().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 5]]);
+        r.sampling.timesteps = Some(vec![1.0]);
+    })
 }
 
 /// Returns the song of a model with one scaled network in `dtype`, and the overflow notices.
 ///
 /// All other networks are in f32.
 fn louder(network: Network, factor: f32, dtype: DType) -> (Result<Vec<Song>, Error>, Vec<String>) {
-    let model = Altered::new(Louder { network, factor });
+    let model = Altered::new(Scaled { network, factor });
     let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept).with(network, dtype);
-    let plan = plan(&covering(), &model.model);
+    let plan = plan(&short(), &model.model);
     let watch = Watch::default();
     let songs = generate(&plan, &networks, &watch);
     let told = watch.0.take();
@@ -276,8 +245,8 @@ fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
 /// The tiny transformer has 278 thousand parameters.
 #[test]
 fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
-    let model = Altered::new(Louder { network: Network::Dit, factor: 100.0 });
-    let plan = plan(&covering(), &model.model);
+    let model = Altered::new(Scaled { network: Network::Dit, factor: 100.0 });
+    let plan = plan(&short(), &model.model);
     let song = |free| {
         let memory = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
         let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed)
@@ -306,29 +275,10 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
     assert!(error.hint().is_some_and(|hint| hint.contains("`dtype: f32`")), "{:?}", error.hint());
 }
 
-/// A language model with weights times 100.
-struct LouderLanguage(LanguageModelDir);
-
-impl LanguageFiles for LouderLanguage {
-    fn config(&self) -> &qwen3::Config {
-        self.0.config()
-    }
-
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
-        LanguageFiles::tokenizer(&self.0)
-    }
-}
-
-impl LanguageCheckpoint<Cpu> for LouderLanguage {
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
-        Ok(self.0.language_model(place)?.map(&mut Multiply(100.0)))
-    }
-}
-
 #[test]
 fn a_language_model_that_overflows_is_asked_again_in_f32() {
     let composed = |dtype| {
-        let language = LouderLanguage(open_tiny_language_model().expect("built in"));
+        let language = AlteredLanguage::scaled(100.0);
         let watch = Watch::default();
         let composed = with_greedy_plan(|asked| compose(asked, &language, &narrow(dtype), &watch));
         (composed.map(|composed| composed.text).map_err(|error| error.to_string()), watch.0.take())

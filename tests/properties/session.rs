@@ -3,22 +3,19 @@
 use std::{sync::Arc, time::Instant};
 
 use acestep_engine::{Audio, Device, Engine, Error, Residency, Unobserved};
-use acestep_import::{AceStep, Layout, Qwen3Tts, TINY, TINY_SPEECH};
+use acestep_import::{AceStep, Layout, TINY, TINY_SPEECH};
 use acestep_music::{Composed, Encode, Networks, Rendered, Request, lm::CachedModel};
 use acestep_session::{
     codec,
     language::{self, TokenLimits},
     song::{self, ExtraOptions, Order, Resolved},
-    speech::{
-        Sink,
-        qwen3_tts::{self as speech, SpeechTask, VoiceSource},
-    },
+    speech::{self, Fields, Ready, Sink, SpeechInput},
 };
-use acestep_speech::{Options, Spoken, qwen3_tts::Sampling};
+use acestep_speech::{Options, Spoken, Word};
 use acestep_tests::{Cpu, place};
 use burn::tensor::DType;
 
-const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+pub(crate) const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
 
 fn model(layout: &Layout) -> AceStep {
     acestep_import::open(TINY, layout).expect("built in")
@@ -60,7 +57,6 @@ fn resolved() -> Resolved {
 fn a_resolved_song_can_go_to_another_thread() {
     fn goes<T: Send + Sync>() {}
     goes::<Resolved>();
-    goes::<VoiceSource>();
 }
 
 fn completed(resolved: &Resolved, mut composed: Vec<Result<Composed, Error>>) -> Resolved {
@@ -121,11 +117,12 @@ fn a_sound_through_the_codec_is_the_same_on_kept_networks() {
     assert_eq!(own, heard);
 }
 
-/// The spoken sounds, and the samples while they were made.
+/// The spoken sounds with their words, and the samples while they were made.
 #[derive(Default, PartialEq, Debug)]
-struct Collected {
-    samples: Vec<f32>,
-    sounds: Vec<Audio>,
+pub(crate) struct Collected {
+    pub(crate) samples: Vec<f32>,
+    pub(crate) sounds: Vec<Audio>,
+    words: Vec<Word>,
 }
 
 impl Sink for Collected {
@@ -136,39 +133,40 @@ impl Sink for Collected {
 
     fn done(&mut self, _index: usize, spoken: Spoken) -> Result<(), Error> {
         self.sounds.push(spoken.audio);
+        self.words.extend(spoken.words);
         Ok(())
     }
 }
 
+pub(crate) fn spoken(ready: &dyn Ready, options: Options) -> Collected {
+    ready.check_memory(ENGINE, options).expect("it is small");
+    let mut sink = Collected::default();
+    ready.speak(options, None, &Unobserved, &mut sink).expect("speech");
+    sink
+}
+
 #[test]
 fn speech_on_kept_networks_is_that_of_an_engine() {
-    let model = Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new(None)).expect("built in");
-    let text = "One two three.".to_owned();
-    let request = acestep_speech::qwen3_tts::Request {
-        text,
-        seed: Some(3),
-        sampling: Sampling { max_new_tokens: Some(8), ..Sampling::default() },
-        ..acestep_speech::qwen3_tts::Request::default()
+    let layout = Layout::new(None);
+    let input = SpeechInput {
+        texts: vec!["One two three.".to_owned()],
+        fields: Fields::from_iter([("max_new_tokens".to_owned(), 8.into())]),
+        seed: 3,
+        voices: None,
+        lines: false,
     };
-    let requests = [request];
-    let positions =
-        speech::positions(&requests[0], &VoiceSource::Model, &model).expect("it is short");
     let options = Options { batch_size: 1, ..Options::default() };
-    speech::check_memory(&model, ENGINE, options, positions, None).expect("it is small");
-    let speech =
-        SpeechTask { requests: &requests, voice: &VoiceSource::Model, options, lines: false };
-    let mut once = Collected::default();
-    speech::speak(speech, &model, ENGINE, &Unobserved, &mut once).expect("speech");
-    let networks = acestep_speech::qwen3_tts::Networks::<Cpu>::new(&model, place());
+    let model = speech::open(Some(TINY_SPEECH), &mut Fields::new(), None, &layout);
+    let once = model.expect("built in").prepare(input.clone(), ENGINE, &Unobserved, &mut vec![]);
+    let once = once.expect("it is short");
+    let whole = spoken(&*once, options);
+    let kept = speech::open_on::<Cpu>(TINY_SPEECH, &layout, place()).expect("built in");
     for _ in 0..2 {
-        let mut kept = Collected::default();
-        speech::speak_with(speech, &model, &networks, &Unobserved, &mut kept).expect("speech");
-        assert_eq!(kept, once);
+        let ready = kept.clone().prepare(input.clone(), &Unobserved, &mut vec![]);
+        assert_eq!(spoken(&*ready.expect("it is short"), options), whole);
     }
-    assert_eq!(once.sounds[0].channels[0], once.samples);
+    assert_eq!(whole.sounds[0].channels[0], whole.samples);
     // A caller that takes the samples needs no second copy.
-    let (mut alone, options) = (Collected::default(), Options { keeps_samples: false, ..options });
-    let speech = SpeechTask { options, ..speech };
-    speech::speak_with(speech, &model, &networks, &Unobserved, &mut alone).expect("speech");
-    assert_eq!((&alone.samples, alone.sounds[0].samples()), (&once.samples, 0));
+    let alone = spoken(&*once, Options { keeps_samples: false, ..options });
+    assert_eq!((&alone.samples, alone.sounds[0].samples()), (&whole.samples, 0));
 }

@@ -43,10 +43,12 @@ fn tiled(decoder: &Decoder<Cpu>, frames: usize, chunk: usize, overlap: usize) ->
 #[test]
 fn any_overlap_from_sixteen_frames_gives_the_whole_decode() {
     let decoder = decoder();
-    for frames in [49, 101] {
+    // The first has a tile for every frame.
+    let tilings = [(33, 16), (40, 16), (48, 17), (64, 16), (64, 24), (75, 31)];
+    for (frames, tilings) in [(49, &tilings[..]), (101, &tilings[1..])] {
         let whole = tiled(&decoder, frames, frames, 0);
         assert_eq!(whole.len(), 2 * frames * HOP);
-        for (chunk, overlap) in [(33, 16), (40, 16), (48, 17), (64, 16), (64, 24), (75, 31)] {
+        for &(chunk, overlap) in tilings {
             let change =
                 largest_difference(whole.iter().zip(&tiled(&decoder, frames, chunk, overlap)));
             assert!(change < FLOAT_NOISE, "{frames} frames, {chunk}, {overlap}: {change}");

@@ -4,7 +4,10 @@ use acestep_import::{AceStep, Error, Network};
 use acestep_model::{
     Checkpoint, CheckpointError, Configs, ModelFiles, Place, acestep, oobleck, qwen3,
 };
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::Tensor,
+};
 use burn_flex::FlexDevice;
 
 use crate::{Cpu, turbo};
@@ -32,6 +35,34 @@ pub trait Change {
     /// If one was.
     fn unchanged(&self) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// Multiplies all weights of one network by a factor.
+#[derive(Debug)]
+pub struct Scaled {
+    /// The network.
+    pub network: Network,
+    /// The factor.
+    pub factor: f32,
+}
+
+impl Change for Scaled {
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
+        if part == self.network { scaled(network, self.factor) } else { network }
+    }
+}
+
+/// Returns `network` with all weights multiplied by `factor`.
+pub fn scaled<M: Module<Cpu>>(network: M, factor: f32) -> M {
+    network.map(&mut Multiply(factor))
+}
+
+struct Multiply(f32);
+
+impl ModuleMapper<Cpu> for Multiply {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
+        param.map(|weight| weight * self.0)
     }
 }
 

@@ -20,7 +20,7 @@ use acestep_model::{Checkpoint, Place};
 use acestep_music::{ModelInfo, Networks, Plan, Request, Song, generate};
 use burn_flex::{Flex, FlexDevice};
 
-pub use altered::{Altered, Change};
+pub use altered::{Altered, Change, Scaled, scaled};
 pub use golden::Golden;
 
 /// The backend of all tests here.
@@ -69,6 +69,14 @@ pub fn request() -> Request {
         r.words.lyrics = Some("[Verse]\nIt rains on the roof".into());
         r.words.duration = Some(2.0);
         r.noise.seed = Some(vec![7]);
+    })
+}
+
+/// Returns a request for a song from codes. It needs every network except the VAE encoder.
+pub fn covering() -> Request {
+    request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 10]]);
+        r.words.duration = None;
     })
 }
 

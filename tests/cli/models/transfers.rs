@@ -9,14 +9,16 @@ use std::{
 use serde_json::Value;
 
 use super::{User, WEIGHTS};
-#[cfg(unix)]
-use crate::Run;
 use crate::hub::{Fault, Hub, MAIN};
+#[cfg(unix)]
+use crate::{
+    Run,
+    running::{Running, wait_until},
+};
 
 #[test]
 fn a_program_is_told_how_far_a_transfer_is() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let told = |args: &[&str]| {
         let run = user.run(&[&["model"], args, &["--progress", "json"]].concat()).succeeded();
         let lines: Vec<Value> =
@@ -39,30 +41,28 @@ fn a_program_is_told_how_far_a_transfer_is() {
 
 #[test]
 fn a_transfer_that_breaks_goes_on_where_it_stopped() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
-    hub.fails(WEIGHTS, Fault::Status(503), 1);
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Cut(1000), 1);
+    user.hub.fails(WEIGHTS, Fault::Status(503), 1);
     let run = user.pull().succeeded();
     assert!(run.stderr.contains("broke off and is tried again"), "{}", run.stderr);
-    let asked: Vec<_> = hub.asked().into_iter().filter(|(path, _)| path == WEIGHTS).collect();
+    let asked: Vec<_> = user.hub.asked().into_iter().filter(|(path, _)| path == WEIGHTS).collect();
     assert_eq!(asked.iter().map(|(_, from)| *from).collect::<Vec<_>>(), [0, 1000, 1000]);
     user.verify().succeeded();
 }
 
 #[test]
 fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Cut(1000), 5);
     let run = user.pull().failed(1);
     run.says("broke off 5 times").says("hint: run it again: it goes on where it stopped");
     assert_eq!(user.parts(), [5000]);
     // A partly downloaded model counts as missing.
     user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
-    hub.asked();
+    user.hub.asked();
     user.pull().succeeded().says("goes on at 5.00 kB");
-    assert!(hub.asked().contains(&(WEIGHTS.to_owned(), 5000)));
+    assert!(user.hub.asked().contains(&(WEIGHTS.to_owned(), 5000)));
     assert!(user.parts().is_empty());
 }
 
@@ -70,22 +70,14 @@ fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Stall(3000), 1);
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Stall(3000), 1);
     let start = Instant::now();
-    let has_begun = || user.cache("blobs").is_dir() && user.parts() == [3000];
-    while !has_begun() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let pid = child.id().to_string();
-    let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
-    assert!(killed.success());
-    let run = Run::from(child.wait_with_output().expect("it ends"));
-    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    let pull = Running::start(&mut user.command(&["model", "pull", "turbo"]), Stdio::null());
+    wait_until("it has begun", || user.cache("blobs").is_dir() && user.parts() == [3000]);
+    pull.interrupt();
+    let (code, said) = pull.end();
+    assert_eq!(code, Some(130), "{said}");
     assert!(start.elapsed() < Duration::from_secs(50), "it waited for the server");
     assert_eq!(user.parts(), [3000]);
     user.pull().succeeded();
@@ -93,9 +85,8 @@ fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
 
 #[test]
 fn what_was_damaged_on_its_way_is_thrown_away() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Flip, 1);
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Flip, 1);
     let run = user.pull().failed(1);
     run.says("was damaged on its way: its checksum is not sha256:").says("thrown away");
     user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
@@ -105,8 +96,7 @@ fn what_was_damaged_on_its_way_is_thrown_away() {
 
 #[test]
 fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     let snapshot = user.cache("snapshots").join("a".repeat(40));
     let path = snapshot.join(WEIGHTS).canonicalize().expect("a file");
@@ -122,42 +112,34 @@ fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
     for text in ["lacks vae\n", "lacks config.json\n"] {
         assert!(list.text().contains(text), "{}", list.text());
     }
-    hub.asked();
+    user.hub.asked();
     user.pull().succeeded().says("is damaged: it is downloaded again");
-    assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
+    assert_eq!(user.hub.asked(), [(WEIGHTS.to_owned(), 0)]);
     user.verify().succeeded();
 }
 
 #[test]
 fn room_is_looked_for_before_anything_is_fetched() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Claims(1 << 60), usize::MAX);
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Claims(1 << 60), usize::MAX);
     for args in [&["model", "pull", "turbo"][..], &["model", "pull", "turbo", "--dry-run"]] {
         user.run(args).failed(1).says("do not fit").says("free some space");
     }
-    assert_eq!(hub.asked(), []);
+    assert_eq!(user.hub.asked(), []);
 }
 
 /// A limit on the file size simulates a full disk.
 #[cfg(unix)]
 #[test]
 fn a_disk_that_becomes_full_keeps_what_came() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     // In blocks of 512 or 1024 bytes: only the weights are larger than the limit.
     let script = "trap '' XFSZ; ulimit -f 60; exec \"$0\" model pull turbo";
     let mut shell = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_acestep");
     shell.args(["-c", script, program]);
-    let command = user.command(&["model"]);
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    let run = Run::from(shell.output().expect("a shell")).failed(1);
+    crate::take_environment(&mut shell, &user.command(&["model"]));
+    let run = Run::of(&mut shell).failed(1);
     run.says("cannot write to or read from").says("what was received is kept");
     assert_eq!(user.parts().len(), 1);
     user.pull().succeeded().says("goes on at");
@@ -165,19 +147,18 @@ fn a_disk_that_becomes_full_keeps_what_came() {
 
 #[test]
 fn a_server_that_refuses_is_told_with_its_remedy() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let pull = ["model", "pull", "turbo"];
     user.run(&["model", "pull", "base"])
         .failed(1)
         .says("`ACE-Step/acestep-v15-base` has no revision");
     user.run(&["model", "pull", "lm-1.7b"]).failed(1).says("has no model `acestep-5Hz-lm-1.7B`");
-    hub.fails(MAIN, Fault::Page, 1);
+    user.hub.fails(MAIN, Fault::Page, 1);
     user.run(&pull).failed(1).says("is not a hub that can be used");
-    hub.fails(MAIN, Fault::Status(500), 1);
-    hub.fails(MAIN, Fault::Status(429), 2);
+    user.hub.fails(MAIN, Fault::Status(500), 1);
+    user.hub.fails(MAIN, Fault::Status(429), 2);
     user.run(&pull).failed(1).says("answered 429").says("asked too often");
-    hub.fails(WEIGHTS, Fault::Status(404), 1);
+    user.hub.fails(WEIGHTS, Fault::Status(404), 1);
     user.run(&pull).failed(1).says(&format!("has no file `{WEIGHTS}`"));
     let elsewhere = |address: &str| user.run_with(&pull, "HF_ENDPOINT", address).failed(1);
     elsewhere("http://127.0.0.1:1")
@@ -185,20 +166,19 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
         .says("HTTPS_PROXY");
     elsewhere("huggingface.co").says("does not begin with https://");
 
-    hub.wants("secret");
+    user.hub.wants("secret");
     user.run(&pull).failed(1).says("the server answered 401").says("give a token");
     let run = user.run_with(&pull, "HF_TOKEN", "old").failed(1);
     run.says("the server answered 401").says("was sent: take one that may read it");
     user.run_with(&pull, "HF_TOKEN", "secret").succeeded();
     std::fs::write(user.dir.path("hf/token"), "secret\n").expect("a file");
     user.run(&pull).succeeded().says("all of it is here");
-    assert_eq!(hub.strays(), [""; 0]);
+    assert_eq!(user.hub.strays(), [""; 0]);
 }
 
 #[test]
 fn no_server_is_asked_where_none_may_be() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     let pull = ["model", "pull", "turbo"];
     user.run(&[&pull[..], &["--offline"]].concat()).failed(2).says("which --offline forbids");
     for variable in ["HF_HUB_OFFLINE", "ACESTEP_OFFLINE"] {
@@ -208,14 +188,13 @@ fn no_server_is_asked_where_none_may_be() {
 
 #[test]
 fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
-    hub.fails(WEIGHTS, Fault::Whole, 1);
+    let user = User::with_turbo();
+    user.hub.fails(WEIGHTS, Fault::Cut(1000), 1);
+    user.hub.fails(WEIGHTS, Fault::Whole, 1);
     user.pull().succeeded();
     user.verify().succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
-    hub.fails(WEIGHTS, Fault::More, 1);
+    user.hub.fails(WEIGHTS, Fault::More, 1);
     user.pull().failed(1).says("more of").says("than it announced");
     user.pull().succeeded();
 }
@@ -223,28 +202,26 @@ fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
 /// The token is sent to the hub, but not to its redirects, and only if it is required.
 #[test]
 fn a_token_is_sent_only_where_it_is_wanted() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.run_with(&["model", "pull", "turbo"], "HF_TOKEN", "secret").succeeded();
-    assert_eq!(hub.strays(), [""; 0]);
+    assert_eq!(user.hub.strays(), [""; 0]);
     // A repository that everybody may list but not everybody may fetch.
     let hub = Hub::with_turbo();
     hub.wants("secret");
     hub.fails("", Fault::Gated, usize::MAX);
-    let user = User::of(&hub);
+    let user = User::of(hub);
     user.pull().failed(1).says("answered 401").says("give a token");
     user.run_with(&["model", "pull", "turbo"], "HF_TOKEN", "secret").succeeded();
 }
 
 #[test]
 fn a_model_without_links_still_works_after_a_pull_that_failed() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
+    let user = User::with_turbo();
     user.pull().succeeded();
     user.without_links();
     // The last file of the pull cannot be had.
-    hub.file(MAIN, "vae/zzz.json", "{}");
-    hub.fails("vae/zzz.json", Fault::Status(404), 1);
+    user.hub.file(MAIN, "vae/zzz.json", "{}");
+    user.hub.fails("vae/zzz.json", Fault::Status(404), 1);
     user.pull().failed(1);
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "-o", "a.wav"];
     user.run(&song).succeeded();
@@ -253,10 +230,8 @@ fn a_model_without_links_still_works_after_a_pull_that_failed() {
 
 #[test]
 fn what_others_have_begun_stays_and_the_line_says_whose_downloads_go() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    user.pull().failed(1);
+    let user = User::with_turbo();
+    user.begin(WEIGHTS);
     std::fs::write(user.cache("blobs/1f.incomplete"), "theirs").expect("a file");
     let run = user.run(&["model", "remove", "vae", "--yes"]).succeeded();
     run.says("all unfinished downloads of ACE-Step/Ace-Step1.5, in ");

@@ -8,11 +8,11 @@ use acestep_import::{
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{self, Weights, value_text, write_gguf, write_gguf_models},
-    plan, request, songs,
 };
 
 use super::{
-    is_the_same, is_the_same_language_model, layout, of_language_model, of_model, temporary,
+    SONG, is_the_same, is_the_same_language_model, layout, of_language_model, of_model, song,
+    temporary,
 };
 
 #[test]
@@ -65,9 +65,7 @@ fn q8_0_is_within_half_a_step_and_is_said() {
     }
     assert!(coarser > 100_000, "only {coarser} values differ");
     // The difference of the songs stays below half of the peak.
-    let song = songs(&plan(&request(), &model), &model).expect("a song");
-    let other = songs(&plan(&request(), &tiny), &tiny).expect("a song");
-    assert!(acestep_tests::difference(&other[0], &song[0]) < 0.5);
+    assert!(acestep_tests::difference(&SONG[0], &song(&model)[0]) < 0.5);
     let folder = open_language_model(Some("0.6B"), &layout).expect("a language model");
     assert!(folder.notices()[0].starts_with("the language model is quantised (Q8_0)"));
 }
