@@ -30,6 +30,8 @@ mod snake;
 mod spread;
 mod swiglu;
 
+use std::iter;
+
 use burn::tensor::{
     DType, Tensor, TensorData, TensorMetadata,
     ops::{FloatTensor, IntTensor},
@@ -167,12 +169,50 @@ impl Backend for Flex {
     kernel! { filter_gradient = conv::filter_gradient }
 }
 
+/// Returns `count` zeros, which are cleared by all cores if there are many: see [`cleared`].
+fn zeros(count: usize) -> Vec<f32> {
+    if count < 4 * WORTH_SHARING {
+        return vec![0.0; count];
+    }
+    let lengths = (0..count).step_by(WORTH_SHARING).map(|start| WORTH_SHARING.min(count - start));
+    cleared::in_parts(0.0, lengths, |_, _| ())
+}
+
 /// Returns the tensor as contiguous storage without offset, so that indices into it are plain.
 fn contiguous(x: FlexTensor) -> FlexTensor {
+    let count = x.shape().num_elements();
     let is_plain = x.is_contiguous()
         && x.layout().start_offset() == 0
-        && x.bytes().len() == x.shape().num_elements() * x.dtype().size();
-    if is_plain { x } else { x.to_contiguous() }
+        && x.bytes().len() == count * x.dtype().size();
+    if is_plain {
+        return x;
+    }
+    let strides = x.layout().strides();
+    let has_rows = strides.last() == Some(&1) && strides.iter().all(|&stride| stride >= 0);
+    let is_long = has_rows && x.shape()[strides.len() - 1] >= LONG;
+    match is_long && x.dtype() == DType::F32 && count >= 4 * WORTH_SHARING {
+        true => copied(&x),
+        false => x.to_contiguous(),
+    }
+}
+
+/// Minimum length of rows that all cores copy, such as those of a window of a sound.
+const LONG: usize = 1 << 10;
+
+/// Returns a contiguous copy of an f32 tensor with a contiguous last axis, copied by all cores.
+fn copied(x: &FlexTensor) -> FlexTensor {
+    let (shape, strides, values) = (x.shape(), x.layout().strides(), x.storage::<f32>());
+    let (outer, start) = (strides.len() - 1, x.layout().start_offset());
+    let lengths = iter::repeat_n(shape[outer], shape.num_elements() / shape[outer]);
+    let copy = cleared::in_parts(0.0, lengths, |mut row, to| {
+        let mut first = start;
+        for axis in (0..outer).rev() {
+            first += row % shape[axis] * strides[axis] as usize;
+            row /= shape[axis];
+        }
+        to.copy_from_slice(&values[first..][..to.len()]);
+    });
+    FlexTensor::from_data(TensorData::new(copy, x.shape()))
 }
 
 /// Returns the tensor with a contiguous last axis and no negative strides.
@@ -202,6 +242,17 @@ mod tests {
         assert_eq!(ours.dims(), expected.dims());
         for (a, b) in values(ours).into_iter().zip(values(expected)) {
             assert!((a - b).abs() <= allowed * b.abs().max(1.0), "{a} is not {b}");
+        }
+    }
+
+    #[test]
+    fn a_long_window_is_copied_as_it_is() {
+        let x = random([2, 3, 21_000]);
+        for (axis, start, length) in [(2, 7, 20_000), (1, 1, 2)] {
+            let window: FlexTensor = super::super::primitive(x.clone().narrow(axis, start, length));
+            let copy = contiguous(window.clone());
+            assert_eq!(copy.layout().start_offset(), 0);
+            assert!(copy.into_data() == window.to_contiguous().into_data());
         }
     }
 }

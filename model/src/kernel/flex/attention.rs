@@ -48,7 +48,7 @@ use super::{
     super::{Mask, Visibility, primitive, reference, tensor},
     from_values,
     product::MOST_ROWS,
-    readable,
+    readable, zeros,
 };
 
 /// Maximum number of queries for which each query reads the keys on its own, so that its result does not
@@ -79,7 +79,7 @@ pub(super) fn attention(
     let keys = keys.map(|keys| keys.to_contiguous());
     let real = keys.as_ref().map(FlexTensor::storage::<u8>);
     // In the order in which the next product reads it.
-    let mut mixed = vec![0.0; batch * queries * heads * width];
+    let mut mixed = zeros(batch * queries * heads * width);
     let is_done = queries > FEW_QUERIES && in_pairs([&q, &k, &v], real, visibility, &mut mixed);
     if !is_done {
         let [k, v] = [k, v].map(widened);

@@ -34,7 +34,7 @@ use super::{
         ConvGeometry, Convolution, FusedLayers, Packing, Weight, primitive, reference, tensor,
     },
     activation::ChannelActivation,
-    contiguous, from_values,
+    contiguous, from_values, zeros,
 };
 use filter::{Filter, Taps};
 use finish::Finish;
@@ -125,7 +125,7 @@ pub(super) fn fused_conv1d(
 
     let part = part(&sound, &reach, form).min(length.next_multiple_of(SAMPLES));
     let parts = length.div_ceil(part);
-    let mut out = vec![0.0; batch * outputs * length];
+    let mut out = zeros(batch * outputs * length);
     let stretches = cut(&mut out, outputs, length, parts, |_| part);
     // The window of several work items is packed once.
     let is_shared = together(stretches.len(), outputs, at_once) < outputs;
@@ -264,7 +264,7 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
 
     let part = part(&sound, &reach, form).min(moments.next_multiple_of(SAMPLES));
     let parts = moments.div_ceil(part);
-    let mut out = vec![0.0; batch * outputs * length];
+    let mut out = zeros(batch * outputs * length);
     let before = |index: usize| if index == 0 { lead } else { 0 };
     let stretches = cut(&mut out, outputs, length, parts, |index| part * stride - before(index));
     // The window of several work items is packed once.

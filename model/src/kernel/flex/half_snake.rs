@@ -8,7 +8,7 @@ use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING,
     activation::ChannelActivation,
-    contiguous, from_values,
+    contiguous, from_values, zeros,
 };
 
 /// Kernel of [`super::super::Backend::half_snake`], for f32.
@@ -27,7 +27,7 @@ pub(super) fn half_snake(x: FlexTensor, alpha: FlexTensor) -> FlexTensor {
         return x;
     }
     let from = x.storage::<f32>();
-    let mut values = vec![0.0; from.len()];
+    let mut values = zeros(from.len());
     let rows = from.par_chunks(samples).zip(values.par_chunks_mut(samples)).enumerate();
     rows.with_min_len(least).for_each(|(row, (x, y))| {
         y.copy_from_slice(x);

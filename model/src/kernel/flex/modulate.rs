@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
+    WORTH_SHARING, cleared, contiguous, from_values,
     gradient::Norm,
     rms_norm::NormRows,
 };
@@ -49,19 +49,19 @@ pub(super) fn ada_norm(
         ));
     };
     let [x, weight, shift, scale] = [x, weight, shift, scale].map(contiguous);
-    let mut values = vec![0.0; batch * length * width];
     let stretched = stretched(weight.storage(), scale.storage());
-    let piece = piece(length, width);
-    let items = x.storage::<f32>().par_chunks(length * width);
-    let items = items.zip(values.par_chunks_mut(length * width));
-    let decided = stretched.par_chunks(width).zip(shift.storage::<f32>().par_chunks(width));
-    items.zip(decided).for_each(|((x, y), (weight, shift))| {
-        x.par_chunks(piece).zip(y.par_chunks_mut(piece)).for_each(|(x, y)| {
-            level::arch().dispatch(NormRows { x, weight, epsilon, y: &mut *y });
-            for y in y.chunks_exact_mut(width) {
-                y.iter_mut().zip(shift).for_each(|(y, shift)| *y += shift);
-            }
-        });
+    let (piece, size) = (piece(length, width), length * width);
+    let (x, shift) = (x.storage::<f32>(), shift.storage::<f32>());
+    let lengths = x.chunks(size).flat_map(|item| item.chunks(piece)).map(<[f32]>::len);
+    let pieces = size.div_ceil(piece);
+    let values = cleared::in_parts(0.0, lengths, |index, y| {
+        let (item, start) = (index / pieces, index % pieces * piece);
+        let x = &x[item * size + start..][..y.len()];
+        let [weight, shift] = [&stretched[..], shift].map(|of| &of[item * width..][..width]);
+        level::arch().dispatch(NormRows { x, weight, epsilon, y: &mut *y });
+        for y in y.chunks_exact_mut(width) {
+            y.iter_mut().zip(shift).for_each(|(y, shift)| *y += shift);
+        }
     });
     from_values(values, [batch, length, width])
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
+    WORTH_SHARING, cleared, contiguous, from_values,
 };
 use crate::kernel::flex::level;
 
@@ -24,7 +24,7 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     let weight = weight.storage::<f32>();
     let arch = level::arch();
     let in_place = |x: &mut [f32]| arch.dispatch(InPlace { x, weight, epsilon });
-    let apart = |(x, y): (&[f32], &mut [f32])| arch.dispatch(NormRows { x, weight, epsilon, y });
+    let apart = |x: &[f32], y: &mut [f32]| arch.dispatch(NormRows { x, weight, epsilon, y });
     // Whole rows for each core.
     let piece = width * (WORTH_SHARING / width).max(1);
     if let Some(values) = x.try_storage_mut::<f32>() {
@@ -36,12 +36,9 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
         return x;
     }
     let x = x.storage::<f32>();
-    let mut values = vec![0.0; rows * width];
-    if values.len() <= piece {
-        apart((x, &mut values));
-    } else {
-        x.par_chunks(piece).zip(values.par_chunks_mut(piece)).for_each(apart);
-    }
+    let values = cleared::in_parts(0.0, x.chunks(piece).map(<[f32]>::len), |index, y| {
+        apart(&x[index * piece..][..y.len()], y);
+    });
     from_values(values, [rows, width])
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
+    WORTH_SHARING, contiguous, from_values, zeros,
 };
 
 /// Kernel of [`super::super::Backend::rotate`], for f32 heads with a contiguous last axis.
@@ -25,7 +25,7 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
     let half = width / 2;
     let offset = x.layout().start_offset();
     let values = x.storage::<f32>();
-    let mut rotated = vec![0.0; batch * heads * length * width];
+    let mut rotated = zeros(batch * heads * length * width);
     // One head of one sequence per call.
     let head = |(index, to): (usize, &mut [f32])| {
         let from = offset as isize

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
+    WORTH_SHARING, contiguous, from_values, zeros,
 };
 use crate::kernel::flex::level;
 
@@ -35,7 +35,7 @@ pub(super) fn snake(x: FlexTensor, alpha: FlexTensor, beta: FlexTensor) -> FlexT
     }
     // Written to new memory directly: a copy that is then changed would pass through memory twice.
     let from = x.storage::<f32>();
-    let mut values = vec![0.0; from.len()];
+    let mut values = zeros(from.len());
     let channels = from.par_chunks(shape[2].max(1)).zip(values.par_chunks_mut(shape[2].max(1)));
     each(shape, channels.enumerate(), |(index, (x, y))| curves[index % shape[1]].bent(x, y));
     from_values(values, shape)

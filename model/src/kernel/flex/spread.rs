@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{ConvGeometry, primitive, reference, tensor},
-    WORTH_SHARING, contiguous, conv, from_values, level,
+    WORTH_SHARING, contiguous, conv, from_values, level, zeros,
 };
 
 /// Kernel of [`super::super::Backend::conv_transpose1d`], for f32 and for weights of bf16.
@@ -41,7 +41,7 @@ pub(super) fn conv_transpose1d(
     let (x, weight) = (x.storage::<f32>(), weight.storage::<f32>());
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let (inputs, outputs) = (channels / groups, groups * own);
-    let mut out = vec![0.0; batch * outputs * length];
+    let mut out = zeros(batch * outputs * length);
     let arch = level::arch();
     let least = (WORTH_SHARING / length).max(1);
     let rows = out.par_chunks_mut(length).enumerate().with_min_len(least);

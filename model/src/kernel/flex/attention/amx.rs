@@ -9,7 +9,7 @@
 
 mod multiply;
 
-use std::arch::x86_64::*;
+use std::{arch::x86_64::*, iter};
 
 use burn::tensor::bf16;
 use half::slice::HalfFloatSliceExt;
@@ -17,20 +17,22 @@ use pulp::{
     Simd,
     bytemuck::{cast_slice, cast_slice_mut},
 };
-use rayon::prelude::*;
 
 use super::{
     Problem,
     dots::word_order,
     many::{Block, DotProducts},
 };
-use crate::kernel::flex::product::{
-    blocked::{
-        LANES, Vector,
-        memory::{bits, floats, kept, load, vector},
+use crate::kernel::flex::{
+    cleared,
+    product::{
+        blocked::{
+            LANES, Vector,
+            memory::{bits, floats, kept, load, vector},
+        },
+        tiles::Tiles,
+        transpose::transpose,
     },
-    tiles::Tiles,
-    transpose::transpose,
 };
 use multiply::{COLUMNS, Left, PAIR, multiply};
 
@@ -55,8 +57,8 @@ impl<'a> Tiled<'a> {
     pub(super) fn of(proof: Tiles, problem: Problem<'a, bf16>, items: usize) -> Self {
         let Problem { v, kv_heads, keys, .. } = problem;
         let (parts, size) = (v.width / LANES, keys.div_ceil(NUMBERS) * LANES);
-        let mut values = vec![Vector::ZERO; items * kv_heads * parts * size];
-        values.par_chunks_exact_mut(size).enumerate().for_each(|(index, tiles)| {
+        let heads = iter::repeat_n(size, items * kv_heads * parts);
+        let values = cleared::in_parts(Vector::ZERO, heads, |index, tiles| {
             let (head, part) = (index / parts, index % parts);
             let head = v.head(head / kv_heads, head % kv_heads);
             for (block, tile) in tiles.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {

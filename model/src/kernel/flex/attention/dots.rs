@@ -8,7 +8,7 @@
 //! Scores, weights and all sums are f32. The sum of the weights, by which the result is divided, is
 //! taken before they are rounded.
 
-use std::arch::x86_64::*;
+use std::{arch::x86_64::*, iter};
 
 use burn::tensor::bf16;
 use half::slice::HalfFloatSliceExt;
@@ -16,18 +16,17 @@ use pulp::{
     Simd, WithSimd,
     bytemuck::{cast_slice, cast_slice_mut},
 };
-use rayon::prelude::*;
 
 use super::{
     Problem,
     many::{Block, DotProducts},
 };
-use crate::kernel::flex::level;
 use crate::kernel::flex::product::blocked::{
     COLUMNS, Dot, LANES, OfBf16, Panel, Vector, filled,
     memory::{bits, floats, kept, load, numbers, short, shorts, vector},
     of_bf16::sums,
 };
+use crate::kernel::flex::{cleared, level};
 
 /// Keys, or columns of values, that are summed at once.
 const TOGETHER: usize = COLUMNS;
@@ -85,8 +84,8 @@ impl<'a> Pairs<'a> {
     pub(super) fn of(dots: Dots, problem: Problem<'a, bf16>, items: usize) -> Self {
         let Problem { v, kv_heads, keys, .. } = problem;
         let size = keys.div_ceil(2) * v.width;
-        let mut values = vec![0; items * kv_heads * size];
-        values.par_chunks_exact_mut(size).enumerate().for_each(|(index, to)| {
+        let heads = iter::repeat_n(size, items * kv_heads);
+        let values = cleared::in_parts(0, heads, |index, to: &mut [u32]| {
             let head = v.head(index / kv_heads, index % kv_heads);
             for (pair, to) in to.chunks_exact_mut(v.width).enumerate() {
                 let word = |low: &bf16, high: u16| u32::from(low.to_bits()) | u32::from(high) << 16;

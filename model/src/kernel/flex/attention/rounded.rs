@@ -7,9 +7,11 @@ use burn_flex::FlexTensor;
 #[cfg(target_arch = "x86_64")]
 pub(in super::super) fn rounded_as(x: FlexTensor, weights: DType) -> FlexTensor {
     use burn::tensor::{Bytes, TensorMetadata};
-    use rayon::prelude::*;
 
-    use super::{super::WORTH_SHARING, Dots};
+    use super::{
+        super::{WORTH_SHARING, cleared},
+        Dots,
+    };
 
     let is_narrow = matches!(weights, DType::BF16 | DType::I8) && x.dtype() == DType::F32;
     let Some(dots) = Dots::new(x.shape()[3]).filter(|_| is_narrow) else { return x };
@@ -17,9 +19,10 @@ pub(in super::super) fn rounded_as(x: FlexTensor, weights: DType) -> FlexTensor 
     let is_whole = x.bytes().len() == x.shape().num_elements() * size_of::<f32>();
     let x = if is_whole { x } else { x.to_contiguous() };
     let from = x.storage::<f32>();
-    let mut to = vec![0; from.len()];
-    let pieces = from.par_chunks(WORTH_SHARING).zip(to.par_chunks_mut(WORTH_SHARING));
-    pieces.for_each(|(from, to)| dots.round(from, to));
+    let pieces = from.chunks(WORTH_SHARING).map(<[f32]>::len);
+    let to = cleared::in_parts(0, pieces, |index, to| {
+        dots.round(&from[index * WORTH_SHARING..][..to.len()], to);
+    });
     FlexTensor::new(Bytes::from_elems::<u16>(to), x.layout().clone(), DType::BF16)
 }
 

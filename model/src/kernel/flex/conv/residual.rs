@@ -20,6 +20,7 @@ use super::{
         activation::ChannelActivation,
         contiguous, from_values,
         snake::{self, Curve},
+        zeros,
     },
     LEAST,
     amx::{self, LINES},
@@ -54,7 +55,7 @@ pub(in super::super) fn residual_units(
         // The previous unit's input buffer is reused for the next sum, if it is not shared.
         let mut sum = spare
             .filter(FlexTensor::is_unique)
-            .unwrap_or_else(|| from_values(vec![0.0; x.shape().num_elements()], dims(&x)));
+            .unwrap_or_else(|| from_values(zeros(x.shape().num_elements()), dims(&x)));
         residual_unit(&x, unit, sum.storage_mut::<f32>());
         spare = Some(x);
         x = sum;
