@@ -2,6 +2,7 @@
 
 use acestep_model::Backend;
 use burn::tensor::{Tensor, TensorData};
+use rayon::prelude::*;
 
 use crate::audio::Audio;
 
@@ -12,7 +13,7 @@ pub fn audio_from_sound<B: Backend>(sound: Tensor<B, 3>, sample_rate: u32) -> Ve
     values
         .chunks(channels * samples)
         .map(|song| Audio {
-            channels: song.chunks(samples).map(<[f32]>::to_vec).collect(),
+            channels: song.par_chunks(samples).map(<[f32]>::to_vec).collect(),
             sample_rate,
         })
         .collect()
@@ -35,5 +36,5 @@ pub fn from_host<B: Backend>(
 /// If the device fails.
 pub fn to_host<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
     let data = x.into_data().convert::<f32>();
-    data.to_vec().expect("converted to f32 just above")
+    data.into_vec().expect("converted to f32 just above")
 }

@@ -7,34 +7,38 @@ use std::{
 
 use flacenc::{
     bitsink::ByteSink,
-    component::{BitRepr, Stream},
+    component::{BitRepr, Frame, Stream},
     config::Encoder,
     encode_fixed_size_frame,
     error::{Verified, Verify},
     source::{Context, Fill, FrameBuf},
 };
+use rayon::prelude::*;
 
 use super::{
     Audio,
     wav::integer,
-    write::{Encode, check_cancelled, interleaved, other},
+    write::{BLOCK, Encode, check_cancelled, interleaved, other},
 };
 use crate::Observe;
 
 /// Bytes before the first block.
 const HEADER: u64 = 42;
 
+/// Blocks that are encoded at the same time: some for each of 64 cores.
+const TOGETHER: usize = 256;
+
 /// Encodes a FLAC file of `bits` bits per sample, of one to eight channels and a rate of at most 655 350;
 /// [`super::wav`] describes the rounding.
 pub(super) fn to_bytes(audio: &Audio, bits: u16, observe: &dyn Observe) -> io::Result<Vec<u8>> {
     let channels = audio.channels.len();
-    let samples: Vec<i32> = interleaved(&audio.channels).map(|x| integer(x, bits)).collect();
+    let samples = integers(audio, bits);
     let encoded = |predicts: bool| -> io::Result<Vec<u8>> {
         let form = (audio.sample_rate, channels, bits);
         let mut blocks = Blocks::begin(Cursor::new(Vec::new()), form, predicts)?;
-        samples.chunks(blocks.size()).try_for_each(|block| {
+        samples.chunks(TOGETHER * blocks.size()).try_for_each(|together| {
             check_cancelled(observe)?;
-            blocks.write(block)
+            blocks.write(together)
         })?;
         Ok(blocks.finish()?.into_inner())
     };
@@ -46,6 +50,21 @@ pub(super) fn to_bytes(audio: &Audio, bits: u16, observe: &dyn Observe) -> io::R
     // at 14. Verbatim samples are then shorter.
     let plain = encoded(false)?;
     Ok(if plain.len() < predicted.len() { plain } else { predicted })
+}
+
+/// Returns the integers of all channels, interleaved.
+fn integers(audio: &Audio, bits: u16) -> Vec<i32> {
+    let count = audio.channels.len();
+    let mut integers = vec![0; count * audio.samples()];
+    integers.par_chunks_mut(count * BLOCK).enumerate().for_each(|(block, integers)| {
+        let (start, samples) = (block * BLOCK, integers.len() / count);
+        let channels = audio.channels.iter().map(|channel| &channel[start..start + samples]);
+        let channels: Vec<&[f32]> = channels.collect();
+        for (to, x) in integers.iter_mut().zip(interleaved(&channels)) {
+            *to = integer(x, bits);
+        }
+    });
+    integers
 }
 
 /// A file of one channel whose samples arrive in pieces. It is written twice: only the end tells if
@@ -69,10 +88,8 @@ impl Pieces {
     }
 
     fn blocks(&mut self, count: usize) -> io::Result<()> {
-        for block in self.waiting[..count].chunks(self.predicted.size()) {
-            self.predicted.write(block)?;
-            self.plain.write(block)?;
-        }
+        self.predicted.write(&self.waiting[..count])?;
+        self.plain.write(&self.waiting[..count])?;
         self.waiting.drain(..count);
         Ok(())
     }
@@ -113,6 +130,8 @@ struct Blocks<W> {
     stream: Stream,
     block: FrameBuf,
     context: Context,
+    /// Blocks so far.
+    count: usize,
     /// Bytes so far.
     bytes: u64,
 }
@@ -134,7 +153,7 @@ impl<W: Write + Seek> Blocks<W> {
         let block = FrameBuf::with_size(channels, config.block_size).map_err(other)?;
         out.seek(SeekFrom::Start(HEADER))?;
         let context = Context::new(bits.into(), channels);
-        Ok(Self { out, config, stream, block, context, bytes: HEADER })
+        Ok(Self { out, config, stream, block, context, count: 0, bytes: HEADER })
     }
 
     /// The integers of a block, of all channels.
@@ -142,19 +161,34 @@ impl<W: Write + Seek> Blocks<W> {
         self.block.size() * self.block.channels()
     }
 
-    /// Writes the next block, whose integers are interleaved; only the last one may be shorter.
+    /// Writes the next blocks, whose integers are interleaved; only the last block of the file may be shorter.
+    /// All are encoded at the same time, beside their checksum, which has to take them in order.
     fn write(&mut self, samples: &[i32]) -> io::Result<()> {
-        self.block.fill_interleaved(samples).map_err(other)?;
-        self.context.fill_interleaved(samples).map_err(other)?;
-        let number = self.context.current_frame_number().unwrap_or_default();
-        let info = self.stream.stream_info_mut();
-        let frame =
-            encode_fixed_size_frame(&self.config, &self.block, number, info).map_err(other)?;
-        info.update_frame_info(&frame);
-        let mut sink = ByteSink::new();
-        frame.write(&mut sink).map_err(other)?;
-        self.bytes += sink.as_slice().len() as u64;
-        self.out.write_all(sink.as_slice())
+        let (size, first) = (self.size(), self.count);
+        let (config, info, empty) = (&self.config, self.stream.stream_info(), &self.block);
+        let encode = |buffer: &mut FrameBuf, (index, block): (usize, &[i32])| -> io::Result<_> {
+            buffer.fill_interleaved(block).map_err(other)?;
+            let frame =
+                encode_fixed_size_frame(config, buffer, first + index, info).map_err(other)?;
+            let mut sink = ByteSink::new();
+            frame.write(&mut sink).map_err(other)?;
+            Ok((frame, sink))
+        };
+        let blocks = samples.par_chunks(size).enumerate();
+        let context = &mut self.context;
+        let (summed, frames) = rayon::join(
+            || samples.chunks(size).try_for_each(|block| add(context, block)),
+            || blocks.map_init(|| empty.clone(), encode).collect::<io::Result<Vec<_>>>(),
+        );
+        summed?;
+        let frames: Vec<(Frame, ByteSink)> = frames?;
+        for (frame, sink) in frames {
+            self.stream.stream_info_mut().update_frame_info(&frame);
+            self.count += 1;
+            self.bytes += sink.as_slice().len() as u64;
+            self.out.write_all(sink.as_slice())?;
+        }
+        Ok(())
     }
 
     /// Writes the header, and returns the file.
@@ -171,4 +205,14 @@ impl<W: Write + Seek> Blocks<W> {
         self.out.write_all(sink.as_slice())?;
         Ok(self.out)
     }
+}
+
+/// Adds a block to the checksum, in one call for all of its bytes.
+fn add(context: &mut Context, block: &[i32]) -> io::Result<()> {
+    let width = context.bytes_per_sample();
+    let mut bytes = Vec::with_capacity(block.len() * width);
+    for sample in block {
+        bytes.extend_from_slice(&sample.to_le_bytes()[..width]);
+    }
+    context.fill_le_bytes(&bytes, width).map_err(other)
 }

@@ -299,16 +299,16 @@ mod tests {
         assert!(exact.iter().any(|x| x.abs() > 1.5), "the sound is beyond full scale");
     }
 
-    /// 10,000 samples of each channel are three times 4096 or less.
+    /// 600,000 samples of each channel are three times 2^18 or less.
     #[test]
     fn a_long_song_is_cancelled_while_it_is_resampled() {
-        let song = Audio { channels: vec![vec![0.5; 5_000]; 2], sample_rate: 24_000 };
+        let song = Audio { channels: vec![vec![0.5; 300_000]; 2], sample_rate: 24_000 };
         let run = |last| {
             let checks = Cell::new(0);
             super::to_stereo(&song, 48_000, &CancelIf(|| checks.replace(checks.get() + 1) == last))
         };
         assert!(matches!(run(5), Err(Error::Cancelled)));
-        assert_eq!(run(6).expect("six checks").samples(), 10_000);
+        assert_eq!(run(6).expect("six checks").samples(), 600_000);
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Sound that is resampled while it arrives. Pieces of any sizes become the same samples.
 
+use rayon::prelude::*;
+
 use super::{Filter, RATES, problem};
 use crate::{Error, Observe, progress::check};
 
-/// Samples between two checks for a cancellation: some milliseconds.
-const SAMPLES_PER_CHECK: usize = 4096;
+/// Samples between two checks for a cancellation: some milliseconds of one core.
+const SAMPLES_PER_CHECK: usize = 1 << 18;
+
+/// Samples of a work item, at least.
+const LEAST: usize = 1 << 10;
 
 /// A sound that arrives in pieces.
 pub(in crate::audio) struct Stream {
@@ -109,12 +114,15 @@ impl Channel {
         observe: &dyn Observe,
     ) -> Result<Vec<f32>, Error> {
         let Some(filter) = filter else { return Ok(samples) };
-        let end = filter.ratio.samples(samples.len());
+        let mut made = vec![0.0; filter.ratio.samples(samples.len())];
         self.input = samples;
-        let mut made = Vec::with_capacity(end);
-        while self.made < end {
+        for part in made.chunks_mut(SAMPLES_PER_CHECK) {
             check(observe)?;
-            made.extend(self.up_to(end.min(self.made + SAMPLES_PER_CHECK), filter));
+            let (input, first) = (&self.input, self.made);
+            part.par_iter_mut().enumerate().with_min_len(LEAST).for_each(|(index, sample)| {
+                *sample = filter.sample(first + index, input, self.passed);
+            });
+            self.made += part.len();
         }
         Ok(made)
     }
@@ -127,6 +135,7 @@ impl Channel {
     }
 
     /// Returns the next output samples before sample `end`.
+    #[cfg(any(test, feature = "mp3", feature = "opus"))]
     fn up_to(&mut self, end: usize, filter: &Filter) -> Vec<f32> {
         let next = std::mem::replace(&mut self.made, end);
         (next..end).map(|n| filter.sample(n, &self.input, self.passed)).collect()

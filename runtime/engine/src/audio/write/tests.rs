@@ -268,12 +268,13 @@ fn audio_that_no_file_can_hold_is_refused() {
     }
 }
 
-/// 50 001 samples are three blocks.
+/// 50 001 samples are three blocks; a FLAC encodes 256 of its own blocks together.
 #[test]
 fn a_song_is_cancelled_while_it_is_encoded() {
     for format in formats() {
         let checks = Cell::new(0);
-        let cancel = CancelIf(|| checks.replace(checks.get() + 1) == 2);
+        let last = if format.extension() == "flac" { 0 } else { 2 };
+        let cancel = CancelIf(|| checks.replace(checks.get() + 1) == last);
         let error =
             to_bytes(&song(), &Encoding::new(format), None, &cancel).expect_err("cancelled");
         assert!(matches!(error, Error::Cancelled), "{format}: {error}");
