@@ -8,6 +8,8 @@ mod filters;
 mod scores;
 mod twister;
 
+use rayon::prelude::*;
+
 pub use draws::{Draws, uniform53};
 pub use filters::{guide, keep_top_k, keep_top_p, penalise};
 pub use scores::{ScoreError, Scores, TokenMap};
@@ -64,30 +66,59 @@ impl Sampler {
         if self.temperature <= 0.0 {
             return Ok(best);
         }
+        // The filters leave few tokens.
+        let allowed = scores.logits.iter().copied().zip(0..);
+        let (logits, mut tokens): (Vec<f32>, Vec<u32>) = allowed
+            .filter(|&(logit, _)| logit > f32::NEG_INFINITY)
+            .map(|(logit, index)| (logit, scores.token(index)))
+            .unzip();
         // Fails only for a huge score or a tiny temperature.
-        let probabilities = softmax(&scores.logits, self.temperature)
-            .ok_or(ScoreError::Infinite { token: best })?;
-        let runner = |(index, &speed): (usize, &f32)| (scores.token(index), speed);
-        let drawn = match scores.tokens {
-            TokenMap::CodesAndEnd { end, first_code } if end > first_code => {
-                let (end, codes) = probabilities.split_at(1);
-                let codes = codes.iter().zip(first_code..).map(|(&speed, token)| (token, speed));
-                draws.race(codes.chain(end.iter().map(|&speed| (scores.token(0), speed))))
-            }
-            TokenMap::All | TokenMap::CodesAndEnd { .. } => {
-                draws.race(probabilities.iter().enumerate().map(runner))
-            }
-        };
+        let mut probabilities =
+            softmax(&logits, self.temperature).ok_or(ScoreError::Infinite { token: best })?;
+        if let TokenMap::CodesAndEnd { end, first_code } = scores.tokens
+            && end > first_code
+            && tokens.first() == Some(&end)
+        {
+            tokens.rotate_left(1);
+            probabilities.rotate_left(1);
+        }
         // The most likely token has a probability above 0, so there is always a winner.
-        Ok(drawn.unwrap_or(best))
+        Ok(draws.race(tokens.into_iter().zip(probabilities)).unwrap_or(best))
     }
+
+    /// [`Self::choose`] for the songs of a batch: scores, history and draws of each.
+    pub fn choose_all(
+        &self,
+        songs: Vec<(&mut Scores, &[u32], &mut Draws)>,
+    ) -> Vec<Result<u32, ScoreError>> {
+        let choose = |(scores, history, draws): (&mut Scores, &[u32], &mut Draws)| {
+            self.choose(scores, history, draws)
+        };
+        songs.into_par_iter().map(choose).collect()
+    }
+}
+
+/// Logits of a work item, at least: about 10 us of work.
+const LEAST: usize = 1 << 12;
+
+/// Returns the largest of the logits, minus infinity if there are none.
+fn largest(logits: &[f32]) -> f32 {
+    // A single maximum would wait for the comparison before.
+    let (blocks, rest) = logits.as_chunks::<16>();
+    let mut most = [f32::NEG_INFINITY; 16];
+    for block in blocks {
+        for (most, &logit) in most.iter_mut().zip(block) {
+            *most = if logit > *most { logit } else { *most };
+        }
+    }
+    most.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
 }
 
 /// Returns the probabilities of `logits / temperature`; `None` if the largest is not finite.
 ///
 /// Computed in f32 as in torch, but summed in f64: torch's sum depends on the CPU's vector width.
 pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
-    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max) / temperature;
+    let largest = largest(logits) / temperature;
     if !largest.is_finite() {
         return None;
     }
@@ -95,7 +126,8 @@ pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
         // Most tokens are forbidden; this saves their exponential.
         if score == f32::NEG_INFINITY { 0.0 } else { (score / temperature - largest).exp() }
     };
-    let mut values: Vec<f32> = logits.iter().map(|&score| value(score)).collect();
+    let logits = logits.par_iter().with_min_len(LEAST);
+    let mut values: Vec<f32> = logits.map(|&score| value(score)).collect();
     let sum = values.iter().map(|&value| f64::from(value)).sum::<f64>() as f32;
     values.iter_mut().for_each(|value| *value /= sum);
     Some(values)

@@ -3,7 +3,7 @@
 //! Source: upstream `_apply_top_k_filter`, `_apply_top_p_filter`; transformers
 //! `RepetitionPenaltyLogitsProcessor`.
 
-use super::{Scores, softmax};
+use super::{Scores, largest, softmax};
 
 /// Classifier-free guidance: writes `u + scale (c - u)` to `conditional`.
 ///
@@ -63,14 +63,33 @@ pub fn keep_top_p(scores: &mut Scores, p: f32) {
         return;
     }
     let Some(probabilities) = softmax(&scores.logits, 1.0) else { return };
+    // Scores near the largest one are often enough, and are few.
+    let near = group(largest(&scores.logits) - NEAR);
+    let last = |least| last_kept(&scores.logits, &probabilities, least, p);
+    // Rounding can keep the total sum below a `p` close to 1.
+    let Some(last) = last(near).or_else(|| last(0)) else { return };
+    for (index, score) in scores.logits.iter_mut().enumerate() {
+        if rank(*score, index) < last {
+            *score = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// Distance of scores from the largest one that are read first; a probability there is 2e4 times smaller.
+const NEAR: f32 = 10.0;
+
+/// Returns the rank of the last token that [`keep_top_p`] keeps; `None` if the tokens of group `least` and
+/// above have too little probability.
+fn last_kept(logits: &[f32], probabilities: &[f32], least: usize, p: f32) -> Option<u64> {
     // 2^-60 is far below one unit in the last place of any relevant probability.
-    let weight = |probability: f32| (f64::from(probability) * (1u64 << 60) as f64) as u64;
+    let weight = |index: usize| (f64::from(probabilities[index]) * (1u64 << 60) as f64) as u64;
     let exceeds = |sum: u64| (sum as f64 / (1u64 << 60) as f64) as f32 > p;
 
-    let group = |score: f32| (ascending(score) >> GROUP_SHIFT) as usize;
+    let read = logits.iter().copied().enumerate().filter(|&(_, score)| group(score) >= least);
+    let read: Vec<(usize, f32)> = read.collect();
     let mut groups = vec![0; 1 << (32 - GROUP_SHIFT)];
-    for (&score, &probability) in scores.logits.iter().zip(&probabilities) {
-        groups[group(score)] += weight(probability);
+    for &(index, score) in &read {
+        groups[group(score)] += weight(index);
     }
     let mut above = 0;
     let last_group = groups.iter().rposition(|&sum| {
@@ -79,19 +98,16 @@ pub fn keep_top_p(scores: &mut Scores, p: f32) {
             above += sum;
         }
         exceeded
-    });
-    // Rounding can keep the total sum below a `p` close to 1.
-    let Some(last_group) = last_group else { return };
+    })?;
 
-    let logits = scores.logits.iter().copied().enumerate();
-    let members = logits.filter(|&(_, score)| group(score) == last_group);
+    let members = read.into_iter().filter(|&(_, score)| group(score) == last_group);
     let mut members: Vec<u64> = members.map(|(index, score)| rank(score, index)).collect();
     let mut undecided = &mut members[..];
     while undecided.len() > 1 {
         let half = undecided.len() / 2;
         undecided.select_nth_unstable_by(half - 1, |a, b| b.cmp(a));
         let (upper, lower) = undecided.split_at_mut(half);
-        let sum = upper.iter().fold(above, |sum, &rank| sum + weight(probabilities[place(rank)]));
+        let sum = upper.iter().fold(above, |sum, &rank| sum + weight(place(rank)));
         if exceeds(sum) {
             undecided = upper;
         } else {
@@ -99,12 +115,12 @@ pub fn keep_top_p(scores: &mut Scores, p: f32) {
             undecided = lower;
         }
     }
-    let Some(&mut last) = undecided.first_mut() else { return };
-    for (index, score) in scores.logits.iter_mut().enumerate() {
-        if rank(*score, index) < last {
-            *score = f32::NEG_INFINITY;
-        }
-    }
+    undecided.first().copied()
+}
+
+/// Returns the group of a score: tokens of a larger group are likelier.
+fn group(score: f32) -> usize {
+    (ascending(score) >> GROUP_SHIFT) as usize
 }
 
 /// Bits of a score that its group ignores; sign, exponent and three bits of the fraction remain.

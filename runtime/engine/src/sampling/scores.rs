@@ -106,7 +106,12 @@ impl Scores {
     /// # Errors
     /// The first invalid score.
     pub fn check(&self) -> Result<(), ScoreError> {
-        match self.logits.iter().position(|&score| score.is_nan() || score == f32::INFINITY) {
+        let is_invalid = |score: f32| score.is_nan() | (score == f32::INFINITY);
+        // Without an end at the first, a CPU compares many at a time.
+        if !self.logits.iter().fold(false, |any, &score| any | is_invalid(score)) {
+            return Ok(());
+        }
+        match self.logits.iter().position(|&score| is_invalid(score)) {
             None => Ok(()),
             Some(index) if self.logits[index].is_nan() => {
                 Err(ScoreError::NotANumber { token: self.token(index) })

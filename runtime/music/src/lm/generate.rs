@@ -181,6 +181,7 @@ impl<B: Backend> Writer<'_, B> {
             let mut scores = self.scores(hidden, tokens).into_iter();
             let conditional: Vec<Scores> = scores.by_ref().take(items).collect();
             let mut unconditional = scores;
+            let mut open = Vec::new();
             for (song, mut scores) in songs.iter_mut().zip(conditional) {
                 if let (Some((_, scale)), Some(other)) = (guidance, unconditional.next()) {
                     guide(&mut scores, &other, scale);
@@ -191,10 +192,16 @@ impl<B: Backend> Writer<'_, B> {
                 let unusable = |source| self.unusable(source, step, &song.answer.tokens);
                 scores.check().map_err(unusable)?;
                 song.machine.constrain(&mut scores);
-                let token = self
-                    .sampler
-                    .choose(&mut scores, &song.history, &mut song.draws)
-                    .map_err(unusable)?;
+                open.push((song, scores));
+            }
+            let turns = open.iter_mut().map(|(song, scores)| {
+                let SongState { history, draws, .. } = song;
+                (scores, &history[..], draws)
+            });
+            let tokens = self.sampler.choose_all(turns.collect());
+            for ((song, _), token) in open.into_iter().zip(tokens) {
+                let unusable = |source| self.unusable(source, step, &song.answer.tokens);
+                let token = token.map_err(unusable)?;
                 song.machine.advance(token);
                 song.history.push(token);
                 song.answer.tokens.push(token);
@@ -305,9 +312,10 @@ impl<B: Backend> Writer<'_, B> {
             }
         };
         let each = scores.dims()[1];
-        let values = to_host(scores);
-        let rows = (0..rows).map(|row| values[row * each..(row + 1) * each].to_vec());
-        rows.map(|logits| Scores { logits, tokens }).collect()
+        let mut first = to_host(scores);
+        let mut logits: Vec<_> = (1..rows).rev().map(|row| first.split_off(row * each)).collect();
+        logits.push(first);
+        logits.into_iter().rev().map(|logits| Scores { logits, tokens }).collect()
     }
 
     /// Returns the most tokens of an answer to `prompt` tokens.
