@@ -105,8 +105,15 @@ fn decoding<B: Backend>(
     let [slots, t, hidden] = x.dims();
     let ([width], [_, kv_heads, capacity, _]) = (weights.q_norm.dims(), keys.dims());
     let dtype = x.dtype();
-    let same = [weights.q_proj.dtype(), weights.gate_proj.dtype(), keys.dtype()];
-    let is_one = t == 1 && slots > 0 && same.into_iter().all(|other| other == dtype);
+    // The kernel would read the bytes of another type as this one.
+    let LayerWeights { input_layernorm, q_proj, k_proj, v_proj, o_proj, q_norm, k_norm, .. } =
+        weights;
+    let LayerWeights { post_attention_layernorm, gate_proj, up_proj, down_proj, .. } = weights;
+    let maps = [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj].map(Weight::dtype);
+    let norms = [input_layernorm, q_norm, k_norm, post_attention_layernorm].map(Tensor::dtype);
+    let tables = new_tokens.rope.iter().flatten().map(Tensor::dtype);
+    let mut others = maps.into_iter().chain(norms).chain(tables).chain([keys.dtype()]);
+    let is_one = t == 1 && slots > 0 && others.all(|other| other == dtype);
     is_one.then(|| Decoding {
         hidden,
         inner: weights.gate_proj.dims()[0],
@@ -139,4 +146,50 @@ fn weights<B: Backend>(of: LayerWeights<B>) -> Vec<FloatTensor<B>> {
         map(up_proj),
         map(down_proj),
     ]
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::*;
+    use crate::kernel::{Mask, Slot, Visibility};
+    use burn_flex::Flex;
+
+    /// Returns true if a step is taken whose query norm and rotary tables have these types, the rest bf16.
+    fn is_taken(of_norm: DType, of_tables: DType) -> bool {
+        let device = burn_flex::FlexDevice;
+        let vector = |dtype: DType| Tensor::<Flex, 1>::ones([2], (&device, dtype));
+        let matrix = |dtype: DType| Tensor::<Flex, 2>::ones([2, 2], (&device, dtype));
+        let (norm, map) = (|| vector(DType::BF16), || matrix(DType::BF16).into());
+        let weights = LayerWeights {
+            input_layernorm: norm(),
+            q_proj: map(),
+            k_proj: map(),
+            v_proj: map(),
+            o_proj: map(),
+            q_norm: vector(of_norm),
+            k_norm: norm(),
+            post_attention_layernorm: norm(),
+            gate_proj: map(),
+            up_proj: map(),
+            down_proj: map(),
+            epsilon: 1e-6,
+        };
+        let new_tokens = NewTokens {
+            slots: &[Slot { row: 0, start: 0 }],
+            rope: Some([0, 1].map(|_| matrix(of_tables))),
+            seen: 1,
+            window: None,
+            mask: Mask::by_position(Visibility::Full),
+        };
+        let x = Tensor::<Flex, 3>::ones([1, 1, 2], (&device, DType::BF16));
+        let keys = Tensor::<Flex, 4>::ones([1, 1, 1, 2], (&device, DType::BF16));
+        decoding(&x, &weights, &keys, &new_tokens).is_some()
+    }
+
+    #[test]
+    fn a_step_has_one_type() {
+        assert!(is_taken(DType::BF16, DType::BF16));
+        assert!(!is_taken(DType::F32, DType::BF16));
+        assert!(!is_taken(DType::BF16, DType::F32));
+    }
 }

@@ -6,6 +6,9 @@ use cudarc::driver::{CudaContext, sys::CUresult};
 
 use super::listing::{Cuda, Gpu};
 
+/// Headers that kernels need. From pip, the last one comes in a package of its own, which PyTorch does not need.
+const HEADERS: [&str; 3] = ["cuda_fp16.h", "cuda_bf16.h", "crt/host_defines.h"];
+
 /// Queries the driver, if there is one. Each GPU is opened briefly to read its free memory.
 pub(super) fn query() -> Cuda {
     let libraries = libraries();
@@ -14,7 +17,7 @@ pub(super) fn query() -> Cuda {
         has_nvrtc: libraries.nvrtc,
         headers: cubecl_cuda::install::cuda_path()
             .map(|path| path.join("include"))
-            .filter(|include| include.join("cuda_fp16.h").is_file()),
+            .filter(|include| has_headers(include)),
         ..Cuda::default()
     };
     if !libraries.driver {
@@ -32,6 +35,10 @@ pub(super) fn query() -> Cuda {
         }
     }
     found
+}
+
+fn has_headers(include: &Path) -> bool {
+    HEADERS.iter().all(|header| include.join(header).is_file())
 }
 
 fn gpu(index: usize) -> Gpu {
@@ -84,5 +91,21 @@ fn libraries() -> Libraries {
             driver: cudarc::driver::sys::is_culib_present(),
             nvrtc: cudarc::nvrtc::sys::is_culib_present(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_with_a_missing_part_are_not_found() {
+        let include = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(include.path().join("crt")).expect("a folder");
+        for header in HEADERS {
+            assert!(!has_headers(include.path()), "{header}");
+            std::fs::write(include.path().join(header), "").expect("a file");
+        }
+        assert!(has_headers(include.path()));
     }
 }

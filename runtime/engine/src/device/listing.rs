@@ -142,9 +142,9 @@ impl Cuda {
         }
         if self.headers.is_none() {
             return Some(
-                "the headers of CUDA (include/cuda_fp16.h), which kernels are compiled with, are \
-                 not found: install the CUDA toolkit, or set CUDA_PATH to the folder that holds \
-                 `include`"
+                "the headers of CUDA (include/cuda_fp16.h, include/crt/host_defines.h), which \
+                 kernels are compiled with, are not found: install the CUDA toolkit, or set \
+                 CUDA_PATH to the folder that holds `include`"
                     .into(),
             );
         }

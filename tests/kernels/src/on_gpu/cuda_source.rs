@@ -16,7 +16,8 @@ use acestep_model::{
     kernel::{
         self, CachingLayer, ConvGeometry, LayerWeights, Mask, NewTokens, Slot, Visibility,
         variants::{
-            cache_read, conv_transpose1d, conv1d, takes_attention, takes_conv, takes_product,
+            cache_read, conv_transpose1d, conv1d, product_by_units, takes_attention, takes_conv,
+            takes_product,
         },
     },
     nn::{Cache, Layer, LayerShape},
@@ -37,21 +38,28 @@ fn accepted() -> MutexGuard<'static, BTreeSet<String>> {
     ACCEPTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compiles every source of `kernel` that the fake GPU launched, and returns their number.
-///
-/// A source that compiles for the older GPU is not compiled for the newer one as well: a GPU supports what
-/// all before it do, and most sources are the same for both.
+/// Compiles every source of our kernel `kernel` that the fake GPU launched, and returns their number.
 ///
 /// # Panics
 /// If the compiler rejects one, with its message.
 fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
     // The own name of a kernel ends where its types begin. A CUDA C++ kernel is named by the type of
     // its sizes.
-    let ours = |name: &str| {
+    compile_those(gpu, |name, _| {
         let name = name.strip_prefix("acestep_model::kernel::cube::cuda::Task<").unwrap_or(name);
         let own = name.split('<').next().unwrap_or_default();
         own.starts_with("acestep_model::kernel::cube::") && own.contains(kernel)
-    };
+    })
+}
+
+/// Compiles every launched source that is wanted by its kernel's name and its text, and returns their number.
+///
+/// A source that compiles for the older GPU is not compiled for the newer one as well: a GPU supports what
+/// all before it do, and most sources are the same for both.
+///
+/// # Panics
+/// If the compiler rejects one, with its message.
+fn compile_those(gpu: &FakeCuda, is_wanted: impl Fn(&str, &str) -> bool) -> usize {
     // Not CUDA_PATH: dependencies are rebuilt whenever that changes.
     let headers = std::env::var_os("ACESTEP_CUDA_PATH").map(PathBuf::from);
     let include = headers.into_iter().map(|path| path.join("include"));
@@ -65,7 +73,8 @@ fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
         other => panic!("which architecture is {other}?"),
     };
     let mut compiled = 0;
-    for (name, source) in sources(gpu).into_iter().filter(|(name, _)| ours(name)) {
+    let wanted = sources(gpu).into_iter().filter(|(name, source)| is_wanted(name, source));
+    for (name, source) in wanted {
         compiled += 1;
         if accepted().contains(&source) {
             continue;
@@ -230,6 +239,33 @@ fn draw() {
         drop(kernel::draw(logits, times, 0.9, 50));
         B::sync(&gpu).expect("the fake GPU does not fail");
         assert!(compile(&gpu, "draw_kernel") > 0, "{gpu:?}");
+    }
+}
+
+/// Products in f32, whose kernels are Burn's: see `matrix.rs`. Few and many rows, and few and many terms, have
+/// sources of their own.
+#[test]
+fn products_in_f32() {
+    if !compiler_is_present() {
+        eprintln!("skipped: libnvrtc is not found");
+        return;
+    }
+    // Other tests launch products in other types.
+    let is_wanted = |name: &str, source: &str| {
+        let others = ["__half", "__nv_bfloat16"];
+        name.starts_with("cubek_matmul::") && !others.iter().any(|other| source.contains(other))
+    };
+    let sizes = [[375, 2048, 2048], [375, 64, 33], [16, 300, 65], [5, 24, 7]];
+    for gpu in [FakeCuda(80), FakeCuda(90)] {
+        for [rows, terms, columns] in sizes {
+            let left = random::<B, 2>([rows, terms], 1, DType::F32, &gpu);
+            let right = random::<B, 2>([columns, terms], 2, DType::F32, &gpu).transpose();
+            let [left, right] = [left, right].map(primitive);
+            drop(product_by_units::<FakeCudaRuntime>(left, right));
+        }
+        B::sync(&gpu).expect("the fake GPU does not fail");
+        let count = compile_those(&gpu, is_wanted);
+        assert!(count >= 2, "{count} sources on {gpu:?}");
     }
 }
 
