@@ -28,7 +28,7 @@ pub(crate) struct Task {
 /// Length in seconds of a task that has none in its name.
 const SECONDS: f64 = 30.0;
 
-/// Returns the tasks of `presets`, or of all presets if that is empty.
+/// Returns the tasks of `presets` in their order, or of all presets if that is empty.
 pub(crate) fn tasks(quick: bool, presets: &[&Preset]) -> Vec<Task> {
     let mut tasks = Vec::new();
     for timed in families::timed(quick) {
@@ -48,6 +48,8 @@ pub(crate) fn tasks(quick: bool, presets: &[&Preset]) -> Vec<Task> {
         }
         tasks.extend(timed.lengths.iter().map(|&s| task(format!("{name} {s} s"), s)));
     }
+    // If time runs out, those that were named last are missing.
+    tasks.sort_by_key(|task| presets.iter().position(|&own| own == PRESETS[task.preset]));
     tasks
 }
 
@@ -148,6 +150,15 @@ mod tests {
         let of_xl = tasks(false, &[preset("xl")]);
         assert!(of_xl.iter().all(|task| task.id.starts_with("xl dit ")), "{of_xl:?}");
         assert_eq!(of_xl[0].for_torch().expect("a task")["id"], "xl dit 10 s");
+    }
+
+    #[test]
+    fn presets_are_measured_in_the_order_in_which_they_are_named() {
+        let ids: Vec<String> = tasks(true, &[preset("vae"), preset("text-encoder")])
+            .into_iter()
+            .map(|task| task.id)
+            .collect();
+        assert_eq!(ids, ["vae 0.2 s", "text-encoder"]);
     }
 
     #[test]

@@ -28,6 +28,9 @@ const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
 const LEAST_RUNS: usize = 3;
 
+/// With so many runs, a quarter of that time is long enough: a GPU is lent by the minute.
+const MANY_RUNS: usize = 100;
+
 /// A single run longer than this is measured once.
 const LONG_RUN: Duration = Duration::from_secs(30);
 
@@ -48,7 +51,7 @@ pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
     once();
     let start = Instant::now();
     let mut runs = vec![once()];
-    while runs[0].0 < LONG_RUN && (runs.len() < LEAST_RUNS || start.elapsed() < LONG_ENOUGH) {
+    while runs[0].0 < LONG_RUN && !is_enough(runs.len(), start.elapsed()) {
         runs.push(once());
     }
     runs.sort();
@@ -59,6 +62,12 @@ pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
         median_s: runs[runs.len() / 2].0.as_secs_f64(),
         runs: runs.len(),
     }
+}
+
+/// True if this number of runs in this time is a measurement.
+fn is_enough(runs: usize, elapsed: Duration) -> bool {
+    let enough = if runs < MANY_RUNS { LONG_ENOUGH } else { LONG_ENOUGH / 4 };
+    runs >= LEAST_RUNS && elapsed >= enough
 }
 
 /// Returns the seconds of one short run, measured over a series of runs without a wait between
@@ -173,6 +182,13 @@ pub(crate) fn reset_peak() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_runs_take_less_time() {
+        let enough = |runs, milliseconds| is_enough(runs, Duration::from_millis(milliseconds));
+        assert!(enough(3, 2000) && enough(100, 500));
+        assert!(!enough(2, 9000) && !enough(99, 1999) && !enough(100, 499));
+    }
 
     /// A series neither adds to the time of a run nor divides it. The upper limit is far away, for
     /// a busy machine wakes a thread late.
