@@ -222,4 +222,15 @@ mod tests {
         objects.keep_reserve().expect("room again");
         assert_eq!(reserve.metadata().expect("a file").len(), 256 << 10);
     }
+
+    #[test]
+    fn another_file_with_the_name_of_the_reserve_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let objects = Objects::open(folder.path()).expect("a folder");
+        let reserve = folder.path().join("reserve");
+        std::fs::write(&reserve, "mine").expect("a file");
+        assert!(objects.keep_reserve().is_err());
+        objects.use_reserve().expect("nothing to do");
+        assert_eq!(std::fs::read(&reserve).expect("a file"), b"mine");
+    }
 }

@@ -238,18 +238,26 @@ impl Objects {
     /// Keeps room for removals. With a queue of many machines nothing of it lies here.
     pub(crate) fn keep_reserve(&self) -> io::Result<()> {
         let path = self.root.join(RESERVE);
-        let is_kept = fs::metadata(&path).is_ok_and(|file| file.len() == RESERVED as u64);
-        if is_kept || self.remote.is_some() {
+        if is_reserve(&path) || self.remote.is_some() {
             return Ok(());
         }
-        // A part of it would take the last room of others.
-        fs::write(&path, vec![1u8; RESERVED]).inspect_err(|_| drop(fs::remove_file(&path)))
+        // A part of it would take the last room of others. Another's file of this name stays.
+        let mut file = tempfile::NamedTempFile::new_in(self.incoming())?;
+        io::Write::write_all(&mut file, &vec![1; RESERVED])?;
+        file.persist_noclobber(path)?;
+        Ok(())
     }
 
     /// Frees the room of [`Objects::keep_reserve`].
     pub(crate) fn use_reserve(&self) -> io::Result<()> {
-        missing_is_fine(fs::remove_file(self.root.join(RESERVE)))
+        let path = self.root.join(RESERVE);
+        if is_reserve(&path) { missing_is_fine(fs::remove_file(path)) } else { Ok(()) }
     }
+}
+
+/// True for the file of [`Objects::keep_reserve`], and not for a link or a pipe of its name.
+fn is_reserve(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|of| of.is_file() && of.len() == RESERVED as u64)
 }
 
 /// Makes the names in a folder safe on disk: after a power cut a file may else have no name.

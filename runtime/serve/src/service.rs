@@ -186,7 +186,9 @@ pub async fn open(
 /// # Errors
 /// [`ServiceError::Host`].
 pub fn address(host: &str, port: u16) -> Result<SocketAddr, ServiceError> {
-    let found = (host, port).to_socket_addrs().into_iter().flatten();
+    // An address of IPv6 as in a URL.
+    let bare = host.strip_prefix('[').and_then(|of| of.strip_suffix(']')).unwrap_or(host);
+    let found = (bare, port).to_socket_addrs().into_iter().flatten();
     found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| ServiceError::Host(host.to_owned()))
 }
 
@@ -449,6 +451,13 @@ mod tests {
         }
         said.ended();
         assert!(!said.is_full.load(Ordering::Relaxed), "another worker looks for itself");
+    }
+
+    #[test]
+    fn an_address_of_ipv6_may_have_the_brackets_of_a_url() {
+        for host in ["::1", "[::1]"] {
+            assert_eq!(address(host, 9).expect(host).to_string(), "[::1]:9");
+        }
     }
 
     #[test]
