@@ -26,7 +26,7 @@ use super::{
 use crate::Error;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `samples`, or a list of songs")]
 struct DataSet {
     #[serde(default)]
     metadata: Settings,
@@ -34,7 +34,7 @@ struct DataSet {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 struct Settings {
     custom_tag: Option<String>,
     tag_position: TagPosition,
@@ -74,6 +74,7 @@ enum TrainedText {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct Sample {
     audio_path: Option<String>,
     filename: Option<String>,

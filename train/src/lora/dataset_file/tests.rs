@@ -90,6 +90,8 @@ fn a_data_set_that_cannot_be_used_says_why() {
         (r#"{"caption": "calm"}"#, "it is no data set of upstream's dataset builder: unknown"),
         (r#"{"samples": [], "metadata": {"tag_position": "left"}}"#, "unknown variant `left`"),
         (r#"{"samples": [], "metadata": {"genre_ratio": 101}}"#, "`genre_ratio` is 101, but"),
+        ("5", "invalid type: integer `5`, expected an object with `samples`, or a list of songs"),
+        (r#"["a.wav"]"#, "song 1: invalid type: string \"a.wav\", expected an object"),
         ("[]", "it has no song that is labeled"),
         (r#"[{"caption": "calm"}]"#, "song 1: `audio_path` is missing"),
         (r#"[{"audio_path": "a.wav", "bpm": "fast"}]"#, "song 1, `a.wav`: `bpm` is \"fast\""),
