@@ -111,6 +111,7 @@ fn a_slip_is_told_with_what_was_meant() {
         (&["generate", "a", "--cfg", "3"], 2, "a similar argument exists: '--cfg-scale'"),
         // Names of other programs, whose spelling leads elsewhere.
         (&["generate", "a", "--tempo", "90"], 2, "a similar argument exists: '--bpm'"),
+        (&["generate", "a", "--audio-duration", "9"], 2, "exists: '--duration'"),
         (&["generate", "a", "--key=C"], 2, "a similar argument exists: '--keyscale'"),
         (&["plan", "a", "--length", "9"], 2, "a similar argument exists: '--duration'"),
         (&["speak", "a", "--temp", "1"], 2, "a similar argument exists: '--temperature'"),

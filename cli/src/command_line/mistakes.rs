@@ -37,7 +37,7 @@ const OTHERS: &str = "tempo bpm speed bpm key keyscale meter timesignature metre
     length duration seconds duration prompt caption style caption style instruct count batch-size \
     lang vocal-language no-vocals instrumental random-seed seed temp temperature \
     temp lm-temperature source src-audio strength audio-cover-strength volume lufs \
-    ref-text transcript precision dtype gpu device file output";
+    ref-text transcript precision dtype gpu device file output audio-duration duration";
 
 /// Adds a tip for a second word of a text or a file name, and corrects the suggestion of another flag.
 fn unknown(error: &mut Error) {
