@@ -295,6 +295,7 @@ fn a_visit_measures_speech_on_a_gpu_even_if_none_is_named() {
     let expected = speeds.iter().map(|preset| format!("== speed-{preset}: ok"));
     let expected = expected.chain(["== stress-qwen3-tts: ok".to_owned()]);
     assert_eq!(visit(&dir, &["--whole"]), expected.collect::<Vec<_>>());
+    assert!(dir.path("acestep-gpu-check").is_dir(), "songs are written there");
     let log = String::from_utf8(dir.read("gpu-check/speed-dia2-2b.log")).expect("UTF-8");
     assert_eq!(
         log.trim(),
