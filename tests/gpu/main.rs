@@ -12,13 +12,17 @@ use std::{
 
 use serde_json::Value;
 
+/// Sets of stored results, and the least number that passes. Those of `magpie` take longest.
+const SPEECH_AND_XL: [(&str, u64); 5] =
+    [("magpie", 143), ("dia2", 66), ("qwen3_tts", 188), ("rng", 22), ("xl", 81)];
+
 /// The stored results of songs, kernels compared with the CPU, and songs from request to audio.
 #[test]
 fn a_quick_check_of_songs_passes() {
     let report = quick_check("verify,kernels,lengths", "a");
     let [_, kernels, lengths] = [0, 1, 2].map(|part| report["parts"][part]["passed"].as_u64());
     // The cases that need no real vocabulary, without results in bf16.
-    assert!(verified(&report) >= 100, "{report:#}");
+    assert!(verified(&report) >= 293, "{report:#}");
     // At least those in f32; most drivers have f16 as well.
     assert!(kernels >= Some(16), "{report:#}");
     assert_eq!(lengths, Some(2));
@@ -32,7 +36,7 @@ fn a_quick_check_of_songs_passes() {
 /// on one core, so they have a test of their own.
 #[test]
 fn a_quick_check_of_speech_passes() {
-    for (set, least) in [("dia2", 1), ("magpie", 1), ("qwen3_tts", 1), ("rng", 1), ("xl", 1)] {
+    for (set, least) in SPEECH_AND_XL {
         let report = quick_check("verify", set);
         assert!(verified(&report) >= least, "{set}: {report:#}");
     }

@@ -34,6 +34,8 @@ pub(super) fn in_parts<T: Clone + Send + Sync>(
         (part, rest) = rest.split_at_mut(length);
         parts.push(part);
     }
+    // The second pass over the lengths must be the first.
+    assert!(rest.is_empty());
     parts
         .into_par_iter()
         .enumerate()
