@@ -41,7 +41,7 @@ fn accepted() -> MutexGuard<'static, BTreeSet<String>> {
 /// Compiles every source of our kernel `kernel` that the fake GPU launched, and returns their number.
 ///
 /// # Panics
-/// If the compiler rejects one, with its message.
+/// A source that the compiler rejects, with its message.
 fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
     // The own name of a kernel ends where its types begin. A CUDA C++ kernel is named by the type of
     // its sizes.
@@ -58,7 +58,7 @@ fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
 /// all before it do, and most sources are the same for both.
 ///
 /// # Panics
-/// If the compiler rejects one, with its message.
+/// A source that the compiler rejects, with its message.
 fn compile_those(gpu: &FakeCuda, is_wanted: impl Fn(&str, &str) -> bool) -> usize {
     // Not CUDA_PATH: dependencies are rebuilt whenever that changes.
     let headers = std::env::var_os("ACESTEP_CUDA_PATH").map(PathBuf::from);
