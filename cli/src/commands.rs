@@ -9,7 +9,6 @@ pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod generate;
 pub(crate) mod jobs;
-pub(crate) mod language;
 pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod play;

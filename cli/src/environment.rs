@@ -12,22 +12,12 @@ pub(crate) fn terminal_is_dumb() -> bool {
     set("TERM").is_some_and(|value| value == "dumb")
 }
 
-/// True if the terminal reports that it has true colour.
-pub(crate) fn terminal_has_any_color() -> bool {
-    anstyle_query::truecolor()
-}
-
 /// True if the terminal's name, or its session on Windows, shows that it has xterm's 256 colours.
 pub(crate) fn terminal_has_256_colors() -> bool {
     let names = ["256color", "kitty", "alacritty", "foot", "direct"];
     let is_named = |term: &str| names.iter().any(|name| term.contains(name));
     set("TERM").is_some_and(|name| is_named(&name.to_string_lossy()))
         || cfg!(windows) && set("WT_SESSION").is_some()
-}
-
-/// True if a variable has a non-empty value.
-pub(crate) fn is_set(name: &str) -> bool {
-    set(name).is_some()
 }
 
 /// Returns the value of a variable; an empty one counts as not set.

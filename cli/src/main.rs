@@ -30,29 +30,26 @@ mod version;
 
 use std::process::ExitCode;
 
+use args::train::What;
 use command_line::{Cli, Command};
 
 fn main() -> ExitCode {
-    error::with_bug_report(serve)
+    error::with_bug_report(|| serve().unwrap_or_else(|code| code))
 }
 
 /// Parses the command line and runs the command.
-fn serve() -> ExitCode {
+///
+/// # Errors
+/// The exit code, if the command does not run.
+fn serve() -> Result<ExitCode, ExitCode> {
     fields::set_up(command_line::command);
-    let mut cli = match command_line::parse(None) {
-        Ok(cli) => cli,
-        Err(code) => return code,
-    };
+    let mut cli = command_line::parse(None)?;
     if cli.command.is_configured() {
-        let read = match settings::read(cli.global.flags()) {
-            Ok(read) => read,
-            Err(error) => return cli.global.report_before_settings().failure(&error.into()),
-        };
+        let global = &cli.global;
+        let read = settings::read(global.flags())
+            .map_err(|error| global.report_before_settings().failure(&error.into()))?;
         if command_line::defaults::changes_any(&read) {
-            cli = match command_line::parse(Some(&read)) {
-                Ok(cli) => cli,
-                Err(code) => return code,
-            };
+            cli = command_line::parse(Some(&read))?;
         }
         settings::set_up(read);
         #[cfg(feature = "cpu")]
@@ -75,7 +72,7 @@ fn serve() -> ExitCode {
             Err(error) => result = Err(error),
         }
     }
-    result.unwrap_or_else(|error| report.failure(&error))
+    Ok(result.unwrap_or_else(|error| report.failure(&error)))
 }
 
 /// Tells which models are used in another version than the pulled one.
@@ -96,29 +93,30 @@ fn tell_of_pins(report: &report::Report) {
 fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let global = &cli.global;
     match &cli.command {
-        Command::Generate(args) => commands::generate::run((**args).clone(), global),
-        Command::Speak(args) => commands::speak::run(args, global),
-        Command::Voice(args) => commands::voice::run(args, global),
-        Command::Plan(args) => commands::plan::plan(args, global),
-        Command::Inspire(args) => commands::plan::inspire(args, global),
-        Command::Format(args) => commands::plan::format(args, global),
-        Command::Understand(args) => commands::understand::run(args, global),
-        Command::Serve(args) => commands::serve::run(args, global),
-        Command::Work(args) => commands::work::run(args, global),
-        Command::Jobs(args) => commands::jobs::run(args, global),
-        Command::Model(args) => commands::model::run(args, global),
-        Command::Adapter(args) => commands::adapter::run(args, global),
-        Command::Play(args) => commands::play::run(args, global),
-        Command::Plot(args) => commands::plot::run(args, global),
-        Command::Codec(args) => commands::codec::run(args, global),
-        Command::Train(args) => commands::train::run(args, global),
-        Command::Verify(args) => commands::verify::run(args.clone(), global),
-        Command::Bench(args) => commands::bench::run(args.clone(), global),
-        Command::Doctor(args) => commands::doctor::run(args, global),
-        Command::Warmup(args) => commands::warmup::run(args, global),
-        Command::Config(args) => commands::config::run(args, global),
-        Command::Completions(args) => commands::shell::completions(args, command_line::command()),
-        Command::Man(args) => commands::shell::man(args, global, command_line::command()),
-        Command::Check(args) => commands::check::run((**args).clone(), global),
+        Command::Generate(args) => return commands::generate::run((**args).clone(), global),
+        Command::Speak(args) => commands::speak::run(args, global)?,
+        Command::Voice(args) => commands::voice::run(args, global)?,
+        Command::Plan(args) => commands::plan::plan(args, global)?,
+        Command::Inspire(args) => commands::plan::inspire(args, global)?,
+        Command::Format(args) => commands::plan::format(args, global)?,
+        Command::Understand(args) => commands::understand::run(args, global)?,
+        Command::Serve(args) => commands::serve::run(args, global)?,
+        Command::Work(args) => commands::work::run(args, global)?,
+        Command::Jobs(args) => commands::jobs::run(args, global)?,
+        Command::Model(args) => return commands::model::run(args, global),
+        Command::Adapter(args) => commands::adapter::run(args, global)?,
+        Command::Play(args) => commands::play::run(args, global)?,
+        Command::Plot(args) => commands::plot::run(args, global)?,
+        Command::Codec(args) => commands::codec::run(args, global)?,
+        Command::Train(What::Lora(args)) => commands::train::lora(args, &global.report())?,
+        Command::Verify(args) => return commands::verify::run(args.clone(), global),
+        Command::Bench(args) => commands::bench::run(args.clone(), global)?,
+        Command::Doctor(args) => return commands::doctor::run(args, global),
+        Command::Warmup(args) => commands::warmup::run(args, global)?,
+        Command::Config(args) => commands::config::run(args, global)?,
+        Command::Completions(args) => commands::shell::completions(args, command_line::command())?,
+        Command::Man(args) => commands::shell::man(args, global, command_line::command())?,
+        Command::Check(args) => return commands::check::run((**args).clone(), global),
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ use acestep_session::{
     outcome::Outcome,
     steps::{self, Steps},
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,10 +99,7 @@ impl Progress {
             return;
         }
         let bar = state.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{msg} {spinner}") {
-                bar.set_style(style);
-            }
+            let bar = self.report.bar(None, "{msg} {spinner}");
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });

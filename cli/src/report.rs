@@ -10,6 +10,7 @@ use std::{
 
 use acestep_engine::Notice;
 use anstream::{AutoStream, ColorChoice};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -66,6 +67,18 @@ impl Report {
             _ if moving => Style::Moving,
             _ => Style::Lines,
         }
+    }
+
+    /// Returns a moving line in the form of `template`, which is hidden unless moving lines are shown.
+    pub(crate) fn bar(&self, length: Option<u64>, template: &str) -> ProgressBar {
+        let is_shown = self.progress_style() == Style::Moving;
+        let stderr = ProgressDrawTarget::stderr();
+        let target = if is_shown { stderr } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(length, target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar
     }
 
     /// Prints one informative line.

@@ -19,7 +19,7 @@ use crate::environment::set;
 static LOADED: OnceLock<Settings> = OnceLock::new();
 
 /// Flags that concern the settings.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Flags {
     /// File of the settings.
     pub(crate) config: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) fn read(flags: Flags) -> Result<Settings, Error> {
     // Windows ignores their case.
     let named = |name: String| if cfg!(windows) { name.to_uppercase() } else { name };
     let variables = given.map(|(name, value)| (named(name), value)).collect();
-    let home = home();
+    let home = etcetera::home_dir().ok();
     Settings::read(Sources { file, is_named, home, variables, given: said })
 }
 
@@ -95,11 +95,6 @@ pub(crate) fn config_file() -> Option<PathBuf> {
     })
 }
 
-/// Returns the user's home directory.
-fn home() -> Option<PathBuf> {
-    etcetera::home_dir().ok()
-}
-
 /// Returns the name of the default model.
 pub(crate) fn model() -> String {
     configured_model().unwrap_or_else(|| MODELS[0].name.to_owned())
@@ -126,7 +121,7 @@ pub(crate) fn layout() -> Layout {
 
 /// Returns the hub's places and access, as its other programs find them.
 fn hub_environment() -> Environment<'static> {
-    Environment { variable: &set, home: home() }
+    Environment { variable: &set, home: etcetera::home_dir().ok() }
 }
 
 /// Returns the cache of the Hugging Face hub. `None` if the user has no home.

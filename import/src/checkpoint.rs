@@ -1,6 +1,9 @@
 //! [`AceStep`]: the three directories of a model as one [`Checkpoint`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acestep_model::{
     Backend, Checkpoint, CheckpointError, Configs, ModelFiles, Place, acestep, oobleck, qwen3,
@@ -9,7 +12,7 @@ use burn::tensor::{DType, Tensor};
 
 use crate::{
     Adapter, Adapters, Directory, DitDir, Error, ModelPaths, Network, Origin, PartSize,
-    TextEncoderDir, VaeDir,
+    TextEncoderDir, VaeDir, apply,
     built_in::{self, BuiltIn},
     families::acestep::{Kind, tensor_names},
     foreign,
@@ -170,7 +173,10 @@ impl AceStep {
     /// # Errors
     /// [`Error::Adapter`] if one of them does not fit this model.
     pub fn adapt(&mut self, adapters: Vec<(Adapter, f64)>) -> Result<(), Error> {
-        self.dit.adapt(adapters, &self.name)
+        let parameters = apply::shapes(self.dit.tensors(), &tensor_names(Network::Dit))?;
+        let fitted = Adapters::fit(adapters, &self.name, parameters)?;
+        self.dit.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
+        Ok(())
     }
 
     /// Reads the weights that adapters change and measures the changes in a network of type
@@ -179,12 +185,13 @@ impl AceStep {
     /// # Errors
     /// If a weight cannot be read, or does not fit into `dtype` with its change.
     pub fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
-        self.dit.measure_adapters(dtype)
+        let Some(adapters) = &self.dit.adapters else { return Ok(()) };
+        apply::measure(self.dit.tensors(), &tensor_names(Network::Dit), dtype, adapters)
     }
 
     /// Returns the adapters of the diffusion transformer, if there are any.
     pub fn adapters(&self) -> Option<&Adapters> {
-        self.dit.adapters()
+        self.dit.adapters.as_deref()
     }
 
     /// True if the model was distilled to few steps without guidance; see [`DitDir::is_turbo`].

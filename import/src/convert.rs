@@ -59,8 +59,12 @@ pub(crate) trait Element: burn::tensor::Element {
         }
     }
     fn from_f32(value: f32) -> Self;
-    fn from_f16(value: f16) -> Self;
-    fn from_bf16(value: bf16) -> Self;
+    fn from_f16(value: f16) -> Self {
+        Self::from_f32(value.to_f32())
+    }
+    fn from_bf16(value: bf16) -> Self {
+        Self::from_f32(f32::from_bits(u32::from(value.to_bits()) << 16))
+    }
 }
 
 impl Element for f32 {
@@ -70,14 +74,6 @@ impl Element for f32 {
 
     fn from_f32(value: f32) -> Self {
         value
-    }
-
-    fn from_f16(value: f16) -> Self {
-        value.to_f32()
-    }
-
-    fn from_bf16(value: bf16) -> Self {
-        Self::from_bits(u32::from(value.to_bits()) << 16)
     }
 }
 
@@ -93,10 +89,6 @@ impl Element for f16 {
     fn from_f16(value: f16) -> Self {
         value
     }
-
-    fn from_bf16(value: bf16) -> Self {
-        Self::from_f32(value.to_f32())
-    }
 }
 
 impl Element for bf16 {
@@ -110,10 +102,6 @@ impl Element for bf16 {
 
     fn from_f32(value: f32) -> Self {
         Self::from_f32(value)
-    }
-
-    fn from_f16(value: f16) -> Self {
-        Self::from_f32(value.to_f32())
     }
 
     fn from_bf16(value: bf16) -> Self {

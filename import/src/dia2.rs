@@ -30,7 +30,7 @@ use crate::{
     name_of,
     names::TensorNames,
     quantized::fingerprint,
-    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
+    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech, once},
 };
 
 #[cfg(test)]
@@ -241,12 +241,9 @@ impl Dia2 {
     }
 
     fn language_tokenizer(&self) -> Result<&LanguageTokenizer, Error> {
-        if let Some(tokenizer) = self.tokenizer.get() {
-            return Ok(tokenizer);
-        }
         let rows = self.model.config().data.text_vocab_size;
-        let tokenizer = LanguageTokenizer::open_of_dialogue(&self.tokenizer_place, rows)?;
-        Ok(self.tokenizer.get_or_init(|| tokenizer))
+        let open = || LanguageTokenizer::open_of_dialogue(&self.tokenizer_place, rows);
+        once(&self.tokenizer, open)
     }
 
     /// Reads the text of the token that begins a text, of `tokenizer_config.json`.

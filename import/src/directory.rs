@@ -10,7 +10,8 @@ use std::{
 use burn::tensor::TensorData;
 
 use crate::{
-    Error,
+    Error, Network,
+    error::Places,
     mapped::{Bytes, Mapped},
     pointer,
     safetensors::Tensors,
@@ -48,45 +49,70 @@ impl fmt::Display for ModelFormat {
     }
 }
 
-/// A file of another program that stands in for a released directory.
-pub trait StandIn: fmt::Debug + Send + Sync {
-    /// Returns the file or directory.
-    fn root(&self) -> &Path;
+/// A text file of a released directory: its name there, its actual path, its content.
+pub(crate) type Text = (&'static str, PathBuf, String);
 
-    /// Returns its format.
-    fn format(&self) -> ModelFormat;
+/// The part of another program's file or directory that belongs to one network, and stands in for a
+/// released directory.
+#[derive(Debug)]
+pub struct Foreign {
+    /// The file or directory.
+    pub(crate) root: PathBuf,
+    pub(crate) format: ModelFormat,
+    pub(crate) texts: Vec<Text>,
+    /// Its tensors, under the names that the tables of its family have for its format.
+    pub(crate) tensors: Tensors,
+    pub(crate) silence: Silence,
+    /// Notices for its use: lower case, no full stop.
+    pub(crate) notices: Vec<String>,
+    /// Searched places of a missing tokenizer.
+    pub(crate) looked_for: Vec<PathBuf>,
+    /// Tokenizers that were found but do not fit, each with the reason.
+    pub(crate) tried: Vec<(PathBuf, String)>,
+    /// An optional network that it lacks.
+    pub(crate) lacks: Option<Lack>,
+    /// Makes the error for a missing text file. It is the tokenizer, because a configuration is
+    /// always generated. This is a function because it needs modules above this one.
+    pub(crate) missing: fn(&Self) -> Error,
+    /// Reads the latent of silence with that many channels, `[1, T, C]`. This is a function because it
+    /// needs modules above this one.
+    pub(crate) read_silence: fn(&Self, usize) -> Result<TensorData, Error>,
+}
 
-    /// Returns notices for its use: lower case, no full stop.
-    fn notices(&self) -> &[String] {
-        &[]
+/// A missing network.
+#[derive(Debug)]
+pub(crate) struct Lack {
+    pub(crate) network: Network,
+    pub(crate) looked_for: Vec<PathBuf>,
+    pub(crate) remedy: String,
+}
+
+/// The latent of silence, for a network that needs one.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    /// A tensor, `[T, C]` or `[1, T, C]`.
+    pub(crate) held: Option<(Tensors, &'static str)>,
+    /// Places to search if it is not held.
+    pub(crate) near: Vec<PathBuf>,
+}
+
+impl Foreign {
+    /// Returns the text file that a released directory calls `file`.
+    fn file(&self, file: &str) -> Option<&Text> {
+        self.texts.iter().find(|(name, ..)| *name == file)
     }
-
-    /// Returns its tensors, under the names that the tables of its family have for its format.
-    fn tensors(&self) -> &Tensors;
-
-    /// Returns the actual path of the text file that a released directory calls `file`.
-    fn origin(&self, _file: &str) -> &Path {
-        self.root()
-    }
-
-    /// Returns the content of the text file that a released directory calls `file`.
-    fn text(&self, file: &str) -> Option<&str>;
-
-    /// Returns the error for a missing text file. It is the tokenizer, because a configuration is
-    /// always generated.
-    fn missing(&self) -> Error;
 
     /// Returns the error for `network`, a noun, if it is an optional network that is missing.
-    fn lack_of(&self, _network: &str) -> Option<Error> {
-        None
-    }
-
-    /// Returns the latent of silence, `[1, T, C]`.
-    ///
-    /// # Errors
-    /// [`Error::NoNetwork`] if it is no diffusion model; [`Error::MissingPiece`], [`Error::BadSilence`].
-    fn silence(&self, _channels: usize) -> Result<TensorData, Error> {
-        Err(Error::NoNetwork { path: self.root().to_owned(), network: "latent of silence" })
+    pub(crate) fn lack_of(&self, network: &str) -> Option<Error> {
+        let Lack { network, looked_for, remedy } =
+            self.lacks.as_ref().filter(|of| of.network.name() == network)?;
+        Some(Error::MissingPiece {
+            path: self.root.clone(),
+            piece: network.name(),
+            looked_for: Places(looked_for.clone()),
+            tried: Vec::new(),
+            remedy: remedy.clone(),
+        })
     }
 }
 
@@ -102,7 +128,7 @@ pub enum Directory {
     /// are unpacked by the first call.
     Embedded(&'static str, fn() -> EmbeddedFiles),
     /// Contents of another program's file, under the names of the released layout.
-    Foreign(Arc<dyn StandIn>),
+    Foreign(Arc<Foreign>),
 }
 
 impl Directory {
@@ -110,7 +136,9 @@ impl Directory {
     pub fn path(&self, file: &str) -> PathBuf {
         match self {
             Self::Disk(_) | Self::Embedded(..) => self.root().join(file),
-            Self::Foreign(foreign) => foreign.origin(file).to_owned(),
+            Self::Foreign(foreign) => {
+                foreign.file(file).map_or(&foreign.root, |(_, path, _)| path).clone()
+            }
         }
     }
 
@@ -119,7 +147,7 @@ impl Directory {
         match self {
             Self::Disk(path) => path,
             Self::Embedded(name, _) => Path::new(name),
-            Self::Foreign(foreign) => foreign.root(),
+            Self::Foreign(foreign) => &foreign.root,
         }
     }
 
@@ -128,7 +156,7 @@ impl Directory {
         match self {
             Self::Disk(_) => ModelFormat::Released,
             Self::Embedded(..) => ModelFormat::BuiltIn,
-            Self::Foreign(foreign) => foreign.format(),
+            Self::Foreign(foreign) => foreign.format,
         }
     }
 
@@ -136,7 +164,7 @@ impl Directory {
     pub fn notices(&self) -> &[String] {
         match self {
             Self::Disk(_) | Self::Embedded(..) => &[],
-            Self::Foreign(foreign) => foreign.notices(),
+            Self::Foreign(foreign) => &foreign.notices,
         }
     }
 
@@ -145,7 +173,7 @@ impl Directory {
         match self {
             Self::Disk(path) => path.join(file).is_file(),
             Self::Embedded(_, files) => files().iter().any(|(name, _)| *name == file),
-            Self::Foreign(foreign) => foreign.text(file).is_some(),
+            Self::Foreign(foreign) => foreign.file(file).is_some(),
         }
     }
 
@@ -163,7 +191,7 @@ impl Directory {
                     files().iter().find(|(name, _)| *name == file).ok_or_else(missing)?;
                 Ok(Bytes::Static(content))
             }
-            Self::Foreign(foreign) => Err(foreign.missing()),
+            Self::Foreign(foreign) => Err((foreign.missing)(foreign)),
         }
     }
 
@@ -185,8 +213,8 @@ impl Directory {
                 fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?
             }
             Self::Foreign(foreign) => {
-                let text = foreign.text(file).ok_or_else(|| foreign.missing())?;
-                return Ok(text.to_owned());
+                let text = foreign.file(file).ok_or_else(|| (foreign.missing)(foreign))?;
+                return Ok(text.2.clone());
             }
             _ => self.open(file)?.all().to_vec(),
         };

@@ -69,6 +69,28 @@ impl Release {
         }
     }
 
+    /// Returns every model with a name: songs, their language models and companions, speech.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
+        let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
+        let speech = qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&dia2::COMPANIONS);
+        songs.chain(speech).chain(&magpie::MODELS).chain(&magpie::CODECS)
+    }
+
+    /// Returns the speech models of every family, the default first.
+    pub fn speech() -> impl Iterator<Item = &'static Self> {
+        qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&magpie::MODELS)
+    }
+
+    /// Returns the model that is called `name`, as in [`Self::is_called`], or by its repository.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().find(|model| {
+            let others = [model.name.strip_prefix("lm-"), Some(model.repo)];
+            let mut others = others.into_iter().flatten();
+            model.is_called(name) || others.any(|own| own.eq_ignore_ascii_case(name))
+        })
+    }
+
     /// Returns it and all that it needs.
     pub fn with_needs(&'static self) -> impl Iterator<Item = &'static Self> {
         [self].into_iter().chain(self.needs)
@@ -104,24 +126,11 @@ impl Release {
     }
 }
 
-/// Returns every published directory of every family.
-pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
-    use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
-    let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
-    let speech = qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&dia2::COMPANIONS);
-    songs.chain(speech).chain(&magpie::MODELS).chain(&magpie::CODECS)
-}
-
 /// Returns `place`, the directory of a model, and the folders in it where a release has files.
 pub(crate) fn with_folders(place: &Path) -> Vec<PathBuf> {
-    let names: BTreeSet<_> = all().flat_map(|release| release.folders).collect();
+    let names: BTreeSet<_> = Release::all().flat_map(|release| release.folders).collect();
     let inner = names.into_iter().map(|name| place.join(name)).filter(|path| path.is_dir());
     [place.to_owned()].into_iter().chain(inner).collect()
-}
-
-/// Returns the speech models of every family, the default first.
-pub(crate) fn speech() -> impl Iterator<Item = &'static Release> {
-    qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&magpie::MODELS)
 }
 
 /// Returns the kind of a network of songs that a `config.json` declares, or a description of what it

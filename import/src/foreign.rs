@@ -23,8 +23,12 @@ use std::{
 use burn::tensor::TensorData;
 
 use crate::{
-    Directory, Error, ModelFormat, Network, Tensors, directory::StandIn, error::Places,
-    families::acestep::Kind, listing::files_in, pointer, silence,
+    Directory, Error, ModelFormat, Tensors,
+    directory::{Foreign, Lack, Silence, Text},
+    families::acestep::Kind,
+    listing::files_in,
+    pointer, silence,
+    single_file::SingleFile,
 };
 
 mod comfy;
@@ -46,105 +50,52 @@ pub(crate) use gguf::{
     qwentts::{open as speech, release_of as release_of_talker, talker_called as talker},
 };
 
-/// A text file of a released directory: its name there, its actual path, its content.
-type Text = (&'static str, PathBuf, String);
-
-/// The part of another program's file or directory that belongs to one network.
-#[derive(Debug)]
-pub(crate) struct Foreign {
-    /// The file or directory.
-    root: PathBuf,
-    format: ModelFormat,
-    /// The text files of a released directory.
-    texts: Vec<Text>,
-    tensors: Tensors,
-    silence: Silence,
-    /// Notices for its use: lower case, no full stop.
-    notices: Vec<String>,
-    /// Searched places of a missing tokenizer.
-    looked_for: Vec<PathBuf>,
-    /// Tokenizers that were found but do not fit.
-    tried: pieces::Tried,
-    /// An optional network that this directory lacks.
-    lacks: Option<Lack>,
-}
-
-/// A missing network.
-#[derive(Debug, Clone)]
-struct Lack {
-    network: Network,
-    looked_for: Vec<PathBuf>,
-    remedy: String,
-}
-
-/// The latent of silence, for a network that needs one.
-#[derive(Debug, Default)]
-struct Silence {
-    /// A tensor, `[T, C]` or `[1, T, C]`.
-    held: Option<(Tensors, &'static str)>,
-    /// Places to search if it is not held.
-    near: Vec<PathBuf>,
-}
-
-impl StandIn for Foreign {
-    fn root(&self) -> &Path {
-        &self.root
-    }
-
-    fn format(&self) -> ModelFormat {
-        self.format
-    }
-
-    fn notices(&self) -> &[String] {
-        &self.notices
-    }
-
-    fn tensors(&self) -> &Tensors {
-        &self.tensors
-    }
-
-    fn origin(&self, file: &str) -> &Path {
-        self.texts.iter().find(|(name, ..)| *name == file).map_or(&self.root, |(_, path, _)| path)
-    }
-
-    fn text(&self, file: &str) -> Option<&str> {
-        let (.., text) = self.texts.iter().find(|(name, ..)| *name == file)?;
-        Some(text)
-    }
-
-    fn missing(&self) -> Error {
-        pieces::no_tokenizer(&self.root, &self.looked_for, &self.tried)
-    }
-
-    fn lack_of(&self, network: &str) -> Option<Error> {
-        let Lack { network, looked_for, remedy } =
-            self.lacks.as_ref().filter(|of| of.network.name() == network)?;
-        Some(Error::MissingPiece {
-            path: self.root.clone(),
-            piece: network.name(),
-            looked_for: Places(looked_for.clone()),
+impl Foreign {
+    /// Creates the part at `root`, which lacks nothing and has no notices.
+    fn new(root: &Path, format: ModelFormat, texts: Vec<Text>, tensors: Tensors) -> Self {
+        Self {
+            root: root.to_owned(),
+            format,
+            texts,
+            tensors,
+            silence: Silence::default(),
+            notices: Vec::new(),
+            looked_for: Vec::new(),
             tried: Vec::new(),
-            remedy: remedy.clone(),
-        })
-    }
-
-    fn silence(&self, channels: usize) -> Result<TensorData, Error> {
-        let mut tried = pieces::Tried::new();
-        if let Some((tensors, name)) = &self.silence.held {
-            match silence::of_tensor(&self.root, tensors, name, channels)? {
-                Some(latent) => return Ok(latent),
-                // diffusers' converter writes zeros if it finds no latent.
-                None => tried.push((
-                    tensors.file_of(name).to_owned(),
-                    "it is nothing but zeros, which no silence is".into(),
-                )),
-            }
+            lacks: None,
+            missing: pieces::no_tokenizer,
+            read_silence: silence_of,
         }
-        pieces::silence(&self.silence.near, channels).map_err(|(looked_for, more)| {
-            tried.extend(more);
-            pieces::no_silence(self, looked_for, tried)
-        })
     }
+}
+
+/// Reads the latent of silence of `foreign`, or one that lies near, `[1, T, C]`.
+fn silence_of(foreign: &Foreign, channels: usize) -> Result<TensorData, Error> {
+    let mut tried = pieces::Tried::new();
+    if let Some((tensors, name)) = &foreign.silence.held {
+        match silence::of_tensor(&foreign.root, tensors, name, channels)? {
+            Some(latent) => return Ok(latent),
+            // diffusers' converter writes zeros if it finds no latent.
+            None => tried.push((
+                tensors.file_of(name).to_owned(),
+                "it is nothing but zeros, which no silence is".into(),
+            )),
+        }
+    }
+    pieces::silence(&foreign.silence.near, channels).map_err(|(looked_for, more)| {
+        tried.extend(more);
+        pieces::no_silence(foreign, looked_for, tried)
+    })
+}
+
+/// Returns `file` as a directory of the released layout.
+pub(crate) fn single(file: SingleFile) -> Directory {
+    let SingleFile { path, format, config, tensors, notices } = file;
+    let texts = vec![("config.json", path.clone(), config)];
+    let missing =
+        |of: &Foreign| Error::MissingFile { path: of.root.clone(), alternatives: String::new() };
+    let foreign = Foreign { notices, missing, ..Foreign::new(&path, format, texts, tensors) };
+    Directory::Foreign(Arc::new(foreign))
 }
 
 /// Opens the model at `path` as a directory of the kind `wanted`; `places` are searched for pieces
@@ -153,10 +104,7 @@ pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result
     let foreign = match recognise(path)? {
         Some(ModelFormat::Gguf) => gguf::open(path, wanted, places)?,
         Some(ModelFormat::Single) => comfy::open(path, wanted, places)?,
-        Some(ModelFormat::Diffusers) => match diffusers::open(path, wanted, places)? {
-            diffusers::Opened::AsReleased(path) => return Ok(Directory::Disk(path)),
-            diffusers::Opened::Foreign(foreign) => *foreign,
-        },
+        Some(ModelFormat::Diffusers) => return diffusers::open(path, wanted, places),
         Some(ModelFormat::Released | ModelFormat::BuiltIn) => {
             return Ok(Directory::Disk(path.to_owned()));
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     Directory, Error,
-    families::{self, acestep::Kind, declared},
+    families::{Release, acestep::Kind, declared},
     tokenizer::AUDIO_CODE_0,
 };
 
@@ -35,13 +35,7 @@ pub(crate) fn config_of_type(
     wanted: &str,
     noun: &'static str,
 ) -> Result<String, Error> {
-    let (text, value) = read(directory, noun)?;
-    let found = match (value["model_type"].as_str(), declared(&value)) {
-        (Some(found), _) if found == wanted => return Ok(text),
-        (_, Ok(kind)) => kind.name().to_owned(),
-        (_, Err(found)) => found,
-    };
-    Err(wrong(directory, noun, found))
+    config_that(directory, |config| config["model_type"] == wanted, noun)
 }
 
 /// Reads `config.json` of `directory`, which must pass `is_one`; `noun` is the name of this kind for
@@ -92,7 +86,7 @@ fn read(directory: &Directory, wanted: &'static str) -> Result<(String, Value), 
 
 /// True if published directories lie in the directory at `path`.
 pub(crate) fn holds_models(path: &Path) -> bool {
-    families::all().any(|release| path.join(release.directory).is_dir())
+    Release::all().any(|release| path.join(release.directory).is_dir())
 }
 
 /// Numbers of tokens of Qwen3's released text models: at least the base vocabulary, and fewer than

@@ -15,7 +15,7 @@ use crate::{
     families::acestep::{Kind, tensor_names},
     layout::language,
     origin::notices,
-    weights::WeightsDir,
+    weights::{WeightsDir, once},
 };
 
 /// The head's name in a file.
@@ -45,7 +45,7 @@ impl LanguageModelDir {
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
         let networks = [Network::LanguageModel];
         let weights =
-            WeightsDir::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
+            WeightsDir::open_as(directory, kind, &networks, qwen3::Config::from_json, spare)?;
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
@@ -133,11 +133,8 @@ impl LanguageModelDir {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::BadTokenizer`].
     pub fn tokenizer(&self) -> Result<&LanguageTokenizer, Error> {
-        if let Some(tokenizer) = self.tokenizer.get() {
-            return Ok(tokenizer);
-        }
-        let tokenizer = LanguageTokenizer::open(self.directory(), self.config().vocab_size)?;
-        Ok(self.tokenizer.get_or_init(|| tokenizer))
+        let open = || LanguageTokenizer::open(self.directory(), self.config().vocab_size);
+        once(&self.tokenizer, open)
     }
 }
 

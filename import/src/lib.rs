@@ -85,7 +85,7 @@ pub use built_in::{
 };
 pub use checkpoint::{AceStep, open_tiny};
 pub use dia2::{Dia2, Dia2Choice, Dia2Network};
-pub use directory::{Directory, EmbeddedFiles, ModelFormat, StandIn};
+pub use directory::{Directory, EmbeddedFiles, Foreign, ModelFormat};
 pub use error::{Error, NameList, Places, Unknown};
 pub use families::{
     Release,
@@ -171,22 +171,21 @@ pub fn open_language_model(
 /// If a file is missing, cut, contradictory or of another kind.
 pub fn place_of(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
     let name = Some(model.name);
-    if acestep::LANGUAGE_MODELS.contains(model) {
+    let (path, origin) = if acestep::LANGUAGE_MODELS.contains(model) {
         let folder = open_language_model(name, layout)?;
-        return Ok((folder.directory().root().to_owned(), folder.origin()));
-    }
-    if SPEECH_MODELS.contains(model) {
+        (folder.directory().root().to_owned(), folder.origin())
+    } else if SPEECH_MODELS.contains(model) {
         let folder = Qwen3Tts::find(name, layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    if MAGPIE_MODELS.contains(model) {
+        (folder.path().to_owned(), folder.origin())
+    } else if MAGPIE_MODELS.contains(model) {
         let folder = Magpie::find(name, None, layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    if DIALOGUE_MODELS.contains(model) {
+        (folder.path().to_owned(), folder.origin())
+    } else if DIALOGUE_MODELS.contains(model) {
         let folder = Dia2::find(name, &Dia2Choice::default(), layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    let folder = open(model.name, layout)?;
-    Ok((folder.path().to_owned(), folder.origin()))
+        (folder.path().to_owned(), folder.origin())
+    } else {
+        let folder = open(model.name, layout)?;
+        (folder.path().to_owned(), folder.origin())
+    };
+    Ok((path, origin))
 }

@@ -45,6 +45,15 @@ pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
+/// Adds the places of `more` that `places` does not have.
+pub(crate) fn add_places(places: &mut Vec<PathBuf>, more: &[PathBuf]) {
+    for place in more {
+        if !places.contains(place) {
+            places.push(place.clone());
+        }
+    }
+}
+
 /// Returns the place of `kind`, a type in a name, among all from the most precise on.
 pub(crate) fn rank(kind: &str) -> Option<usize> {
     TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))

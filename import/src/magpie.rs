@@ -1,14 +1,9 @@
 //! The files of a Magpie TTS model: an archive or GGUF file, and its codec's file.
 
 mod archive;
-mod convolutions;
-mod search;
 mod sizes;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use acestep_model::{
     Backend, CheckpointError, ConfigError, Place,
@@ -20,8 +15,9 @@ use acestep_model::{
 };
 
 use crate::{
-    Directory, Error, Layout, PartSize,
+    Error, Layout, PartSize,
     families::magpie::{self as names, Spelling},
+    foreign,
     layout::{self, files::stem},
     names::TensorNames,
     nemo::Texts,
@@ -30,8 +26,7 @@ use crate::{
     single_file::{Codec, Opened, SingleFile},
     weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
 };
-use convolutions::flatten_convolutions;
-use sizes::{check_quantizer, sizes_of};
+use sizes::{check_quantizer, flatten_convolutions, sizes_of};
 
 /// The networks of a Magpie TTS model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +81,16 @@ impl Magpie {
 
     fn open_among(path: &Path, codec: Option<&Path>, places: &[PathBuf]) -> Result<Self, Error> {
         let file = layout::magpie::model(path)?;
-        let Opened { model, texts, lengths, codec: own } = search::open(&file)?;
+        let is_gguf = |file: &Path| foreign::architecture(file).is_some();
+        let open = if is_gguf(&file) { foreign::magpie } else { archive::model };
+        let Opened { model, texts, lengths, codec: own } = open(&file)?;
         let codec = match (codec, own) {
             (None, Some(own)) => own,
-            (given, _) => search::codec(&file, given, places)?,
+            (given, _) => {
+                let path = layout::magpie::codec(&file, given, places)?;
+                let open = if is_gguf(&path) { foreign::magpie_codec } else { archive::codec };
+                open(&path)?
+            }
         };
         Self::from_parts(stem(&file), model, texts, lengths, codec)
     }
@@ -110,10 +111,10 @@ impl Magpie {
         flatten_convolutions(&mut model.tensors, &config);
 
         let networks = [names::encoder(), names::decoder(), names::local_transformer()];
-        let model = Directory::Foreign(Arc::new(model));
+        let model = foreign::single(model);
         let model = WeightsDir::open_for(model, config, "speech model", &networks, &[])?;
         let networks = [names::codec_decoder(&of_codec.audio_decoder, spelling)];
-        let codec = Directory::Foreign(Arc::new(codec));
+        let codec = foreign::single(codec);
         let codec = WeightsDir::open_for(codec, of_codec, "speech codec", &networks, &[])?;
         Ok(Self { name, model, codec, spelling, sizes, texts })
     }

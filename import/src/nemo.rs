@@ -3,7 +3,7 @@
 //! | member | content |
 //! |---|---|
 //! | `model_config.yaml` | the configuration |
-//! | `model_weights.ckpt` | a zip archive of PyTorch: see `weights` |
+//! | `model_weights.ckpt` | an archive of `torch.save`, in place |
 //! | `<32 hex digits>_<name>` | other files, which the configuration calls `nemo:<member>` |
 //!
 //! Weights are used in the mapped file. An old archive is compressed with gzip: then it is unpacked
@@ -12,7 +12,6 @@
 //! Source: NeMo 3.0.0 `core/connectors/save_restore_connector.py`.
 
 mod members;
-mod weights;
 mod yaml;
 
 use std::{
@@ -25,7 +24,14 @@ use std::{
 use acestep_model::{CheckpointError, speech::magpie::TextFiles};
 use serde_json::Value;
 
-use crate::{Directory, Error, Tensors, listing::open_regular, mapped::Bytes, pointer};
+use crate::{
+    Directory, Error, Tensors,
+    header::Entry,
+    listing::open_regular,
+    mapped::Bytes,
+    pickle::{self, Archive, Described},
+    pointer,
+};
 
 const CONFIG: &str = "model_config.yaml";
 const WEIGHTS: &str = "model_weights.ckpt";
@@ -96,7 +102,7 @@ impl NemoArchive {
     pub(crate) fn tensors(self) -> Result<(Tensors, Texts), Error> {
         let place = self.place(WEIGHTS)?;
         let texts = self.texts()?;
-        let entries = weights::entries(self.bytes.all(), place)
+        let entries = entries(self.bytes.all(), place)
             .map_err(|reason| broken(&self.path, format!("`{WEIGHTS}`: {reason}")))?;
         let tensors = Tensors::from_entries(self.path, self.bytes, entries);
         Ok((tensors.described_by("its `model_config.yaml`"), texts))
@@ -125,6 +131,19 @@ impl NemoArchive {
             false => Ok(&self.bytes.all()[range]),
         }
     }
+}
+
+/// Returns the tensors of the archive at `place` of `bytes`, with their places in `bytes`.
+fn entries(bytes: &[u8], place: Range<usize>) -> Result<BTreeMap<String, Entry>, String> {
+    let archive = Archive::open(bytes, place)?;
+    let entry = |(name, tensor): (String, Described)| {
+        let storage = archive
+            .storage(&tensor)
+            .ok_or_else(|| format!("tensor `{name}` is in the missing `data/{}`", tensor.key))?;
+        let range = tensor.range(storage).map_err(|reason| format!("tensor `{name}` {reason}"))?;
+        Ok((name, Entry { dtype: tensor.dtype.to_owned(), shape: tensor.sizes, range }))
+    };
+    pickle::dictionary(archive.pickle)?.into_iter().map(entry).collect()
 }
 
 /// Parses a map of names of voices.

@@ -14,7 +14,7 @@ use crate::{
     names::TensorNames,
     origin,
     quantized::fingerprint,
-    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech},
+    weights::{WeightsDir, answered_by_model_and_codec, files_of_speech, once},
 };
 use acestep_model::{
     Backend, CheckpointError, Place, Tokenizer,
@@ -242,13 +242,11 @@ impl Qwen3Tts {
     }
 
     fn language_tokenizer(&self) -> Result<&LanguageTokenizer, Error> {
-        if let Some(tokenizer) = self.tokenizer.get() {
-            return Ok(tokenizer);
-        }
         let rows = self.model.config().talker_config.text_vocab_size;
-        let directory = self.model.directory();
-        let tokenizer = LanguageTokenizer::open_of_talker(directory, rows, self.fix_mistral_regex)?;
-        Ok(self.tokenizer.get_or_init(|| tokenizer))
+        once(&self.tokenizer, || {
+            let directory = self.model.directory();
+            LanguageTokenizer::open_of_talker(directory, rows, self.fix_mistral_regex)
+        })
     }
 }
 

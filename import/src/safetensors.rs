@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The file that describes a released network.
-pub(crate) const CONFIG: &str = "config.json";
+const CONFIG: &str = "config.json";
 
 /// Bytes that a core converts before it releases their pages.
 const CHUNK: usize = 4 << 20;
@@ -135,6 +135,11 @@ impl Tensors {
         self.entries.remove(name);
     }
 
+    /// Ignores the tensors for which `keep` is false.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.entries.retain(|name, _| keep(name));
+    }
+
     /// Returns the path of these files in messages.
     pub fn path(&self) -> &Path {
         &self.path
@@ -202,16 +207,6 @@ impl Tensors {
             DType::F32 => TensorData::new(self.values::<f32>(name)?, shape),
             other => TensorData::new(self.values::<f32>(name)?, shape).convert_dtype(other),
         })
-    }
-
-    /// Reads tensor `name` with its shape in the file, as `dtype`: F32, F16, BF16 or any other
-    /// float type that Burn can convert to.
-    ///
-    /// # Errors
-    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or
-    /// overwritten since it was opened; [`Error::BeyondF16`].
-    pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
-        self.read_as(name, self.shape(name)?.to_vec(), dtype)
     }
 
     /// Returns the mapped bytes of tensor `name`, if they are already `dtype` in this machine's
@@ -308,13 +303,10 @@ impl Tensors {
 
     /// Returns the single value of tensor `name`, a float or an integer; `None` if there are more.
     pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Error> {
-        let (file, Entry { dtype, range, .. }) = self.entry(name)?;
-        let (path, bytes) = &self.files[*file];
-        bytes.check(path)?;
-        let bytes = bytes.all().get(range.clone()).unwrap_or_default();
+        let (dtype, bytes) = self.raw(name)?;
         let eight = <[u8; 8]>::try_from(bytes).ok();
         let four = <[u8; 4]>::try_from(bytes).ok();
-        Ok(match dtype.as_str() {
+        Ok(match dtype {
             "I64" => eight.map(|bytes| i64::from_le_bytes(bytes) as f64),
             "I32" => four.map(|bytes| f64::from(i32::from_le_bytes(bytes))),
             "F64" => eight.map(f64::from_le_bytes),
@@ -327,11 +319,8 @@ impl Tensors {
 
     /// Returns the whole numbers of tensor `name`, integers or floats; `None` if some are not whole.
     pub(crate) fn whole_numbers(&self, name: &str) -> Result<Option<Vec<i64>>, Error> {
-        let (file, Entry { dtype, range, .. }) = self.entry(name)?;
-        let (path, bytes) = &self.files[*file];
-        bytes.check(path)?;
-        let bytes = bytes.all().get(range.clone()).unwrap_or_default();
-        Ok(match dtype.as_str() {
+        let (dtype, bytes) = self.raw(name)?;
+        Ok(match dtype {
             "I64" => Some(bytes.as_chunks().0.iter().map(|&of| i64::from_le_bytes(of)).collect()),
             "I32" => {
                 let number = |&of: &[u8; 4]| i64::from(i32::from_le_bytes(of));
@@ -342,6 +331,14 @@ impl Tensors {
                 self.values::<f32>(name)?.into_iter().map(whole).collect()
             }
         })
+    }
+
+    /// Returns the type of tensor `name` as its file spells it, and its bytes.
+    fn raw(&self, name: &str) -> Result<(&str, &[u8]), Error> {
+        let (file, Entry { dtype, range, .. }) = self.entry(name)?;
+        let (path, bytes) = &self.files[*file];
+        bytes.check(path)?;
+        Ok((dtype.as_str(), bytes.all().get(range.clone()).unwrap_or_default()))
     }
 
     /// Gives tensor `name` another shape of as many values.

@@ -29,7 +29,7 @@ const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 /// - output: `[1, T, C]` with `C = channels`
 pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData, Error> {
     if let Directory::Foreign(foreign) = directory {
-        return foreign.silence(channels);
+        return (foreign.read_silence)(foreign, channels);
     }
     let Some(file) = file_in(directory) else {
         let alternatives = format!(", and so is `{SAFETENSORS}`");
@@ -107,7 +107,7 @@ fn values_of_archive(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> 
         return Err("it is in the format of torch before 1.6, not a zip archive".into());
     }
     let archive = Archive::open(bytes, 0..bytes.len())?;
-    let tensor = pickle::tensor(archive.pickle()?).map_err(|byte| {
+    let tensor = pickle::tensor(archive.pickle).map_err(|byte| {
         format!("its data.pkl is not that of one plain tensor (from byte {byte} on)")
     })?;
     let file_type = check(&tensor, channels)?;
@@ -133,12 +133,8 @@ fn values_of_archive(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> 
 
 /// Returns the type of the values, if the tensor is `[1, C, T]`.
 fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
-    let file_type = match tensor.storage {
-        "FloatStorage" => FileType::F32,
-        "HalfStorage" => FileType::F16,
-        "BFloat16Storage" => FileType::Bf16,
-        other => return Err(format!("it is a `{other}`, not one of float, half or bfloat16")),
-    };
+    let other = || format!("it is a `{}`, not one of float, half or bfloat16", tensor.storage);
+    let file_type = FileType::from_name(tensor.dtype).ok_or_else(other)?;
     match tensor.sizes[..] {
         [1, c, _] if c == channels => Ok(file_type),
         _ => Err(format!("it is {:?} instead of [1, {channels}, T]", tensor.sizes)),

@@ -3,7 +3,7 @@
 //! Opening parses the configuration and the header, and checks everything that does not need the
 //! weights. Each network is read on request.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use acestep_model::{Backend, ConfigError, Place, acestep, oobleck};
 use burn::{
@@ -12,7 +12,7 @@ use burn::{
 };
 
 use crate::{
-    Adapter, Adapters, Directory, Error, Network, apply,
+    Directory, Error, Network,
     families::acestep::{Kind, OF_DIT_FILE, OF_VAE_FILE, tensor_names},
     kind, silence,
     weights::WeightsDir,
@@ -26,18 +26,8 @@ pub type VaeDir = WeightsDir<oobleck::Config>;
 
 impl<C> WeightsDir<C> {
     /// Opens a directory of `kind` (with its name for messages), which must have exactly the
-    /// tensors of `networks`.
+    /// tensors of `networks`, and may have the one that `spare` names for its configuration.
     pub(crate) fn open_as(
-        directory: Directory,
-        kind: (Kind, &'static str),
-        networks: &[Network],
-        parse: impl Fn(&str) -> Result<C, ConfigError>,
-    ) -> Result<Self, Error> {
-        Self::open_without(directory, kind, networks, parse, |_| None)
-    }
-
-    /// As [`Self::open_as`], but ignores the tensor that `spare` names for this configuration.
-    pub(crate) fn open_without(
         directory: Directory,
         (kind, what): (Kind, &'static str),
         networks: &[Network],
@@ -83,7 +73,7 @@ impl DitDir {
     /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Dit, "diffusion model");
-        Self::open_as(directory, kind, &OF_DIT_FILE, acestep::Config::from_json)
+        Self::open_as(directory, kind, &OF_DIT_FILE, acestep::Config::from_json, |_| None)
     }
 
     /// Returns the VAE's latent of silence, `[1, T, C]`, in f32.
@@ -143,30 +133,6 @@ impl DitDir {
         self.write_quantized(&module, &tensor_names(Network::Dit), device, advanced)
     }
 
-    /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
-    /// replace earlier adapters. No weight is read.
-    pub(crate) fn adapt(
-        &mut self,
-        adapters: Vec<(Adapter, f64)>,
-        model: &str,
-    ) -> Result<(), Error> {
-        let parameters = apply::shapes(self.tensors(), &tensor_names(Network::Dit))?;
-        let fitted = Adapters::fit(adapters, model, parameters)?;
-        self.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
-        Ok(())
-    }
-
-    /// Reads the weights that adapters change, as a network of type `dtype` would.
-    pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
-        let Some(adapters) = &self.adapters else { return Ok(()) };
-        apply::measure(self.tensors(), &tensor_names(Network::Dit), dtype, adapters)
-    }
-
-    /// Returns the adapters of the diffusion transformer.
-    pub(crate) fn adapters(&self) -> Option<&Adapters> {
-        self.adapters.as_deref()
-    }
-
     /// Compares the headers with those networks of `networks` that are in this directory: every tensor
     /// must exist with its shape, and there must be no others. It also reads the latent of silence,
     /// which all of them need. No weight is read or initialised.
@@ -221,7 +187,7 @@ impl VaeDir {
     /// As [`DitDir::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Vae, "autoencoder");
-        Self::open_as(directory, kind, &OF_VAE_FILE, oobleck::Config::from_json)
+        Self::open_as(directory, kind, &OF_VAE_FILE, oobleck::Config::from_json, |_| None)
     }
 
     /// Reads the decoder from latents to audio.

@@ -1,10 +1,8 @@
 //! A model or a codec in one file, of any format, as a directory of the released layout.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::{
-    Error, ModelFormat, Tensors, directory::StandIn, families::magpie::Spelling, nemo::Texts,
-};
+use crate::{ModelFormat, Tensors, families::magpie::Spelling, nemo::Texts};
 
 /// A configuration as JSON, and tensors.
 #[derive(Debug)]
@@ -32,30 +30,4 @@ pub(crate) struct Opened {
 pub(crate) struct Codec {
     pub(crate) file: SingleFile,
     pub(crate) spelling: Spelling,
-}
-
-impl StandIn for SingleFile {
-    fn root(&self) -> &Path {
-        &self.path
-    }
-
-    fn format(&self) -> ModelFormat {
-        self.format
-    }
-
-    fn notices(&self) -> &[String] {
-        &self.notices
-    }
-
-    fn tensors(&self) -> &Tensors {
-        &self.tensors
-    }
-
-    fn text(&self, file: &str) -> Option<&str> {
-        (file == "config.json").then_some(&self.config)
-    }
-
-    fn missing(&self) -> Error {
-        Error::MissingFile { path: self.path.clone(), alternatives: String::new() }
-    }
 }

@@ -112,6 +112,41 @@ pub(crate) fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("an archive").into_inner()
 }
 
+/// Encodes a text as in torch's pickle.
+pub(crate) fn pickled_text(text: &str) -> Vec<u8> {
+    [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
+}
+
+/// Returns the instructions of torch's pickle for a tensor. Its storage has a class, a key and a number of
+/// values.
+pub(crate) fn pickled_tensor(
+    (class, key, stored): (&str, usize, usize),
+    offset: usize,
+    sizes: &[usize],
+    strides: &[usize],
+) -> Vec<u8> {
+    let int = |number: usize| [b"J", &(number as u32).to_le_bytes()[..]].concat();
+    // Python's own pickler writes this for more than three numbers; it is valid for any count.
+    let tuple = |numbers: &[usize]| {
+        let all: Vec<u8> = numbers.iter().flat_map(|&number| int(number)).collect();
+        [b"(".to_vec(), all, b"t".to_vec()].concat()
+    };
+    [
+        b"ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
+        pickled_text("storage"),
+        format!("ctorch\n{class}\n").into_bytes(),
+        pickled_text(&key.to_string()),
+        pickled_text("cpu"),
+        int(stored),
+        b"tQ".to_vec(),
+        int(offset),
+        tuple(sizes),
+        tuple(strides),
+        b"\x89ccollections\nOrderedDict\n)RtR".to_vec(),
+    ]
+    .concat()
+}
+
 /// Returns a tar archive with `files`.
 pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -149,6 +184,15 @@ pub(crate) fn rewrite(path: &Path, change: impl Fn(&str, Stored) -> (String, Sto
     edit_tensors(path, |tensors| {
         let old = std::mem::take(tensors);
         tensors.extend(old.into_iter().map(|(name, tensor)| change(&name, tensor)));
+    });
+}
+
+/// Rewrites the safetensors file at `path`, which is in f32, in `dtype`.
+pub(crate) fn narrow(path: &Path, dtype: Dtype) {
+    rewrite(path, |name, tensor| {
+        let words = tensor.bytes.as_chunks().0.iter();
+        let values: Vec<f32> = words.map(|&word| f32::from_le_bytes(word)).collect();
+        (name.to_owned(), stored(dtype, &tensor.shape, &values))
     });
 }
 

@@ -7,7 +7,7 @@ use acestep_model::{Backend, Place, qwen3};
 use crate::{
     Directory, Error, Network, TextTokenizer,
     families::acestep::{Kind, tensor_names},
-    weights::WeightsDir,
+    weights::{WeightsDir, once},
 };
 
 /// The directory of the text encoder, with its tokenizer.
@@ -25,7 +25,8 @@ impl TextEncoderDir {
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::TextEncoder, "text encoder");
         let networks = [Network::TextEncoder];
-        let weights = WeightsDir::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
+        let parse = qwen3::Config::from_json;
+        let weights = WeightsDir::open_as(directory, kind, &networks, parse, |_| None)?;
         Ok(Self { weights, tokenizer: OnceLock::new() })
     }
 
@@ -79,16 +80,16 @@ impl TextEncoderDir {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::BadTokenizer`].
     pub fn tokenizer(&self) -> Result<&TextTokenizer, Error> {
-        if let Some(tokenizer) = self.tokenizer.get() {
-            return Ok(tokenizer);
-        }
-        let tokenizer = TextTokenizer::open(self.weights.directory())?;
-        let (ids, rows) = (tokenizer.vocabulary(), self.weights.config().vocab_size);
-        if ids > rows {
-            let reason = format!("it has {ids} ids, but the network has {rows} rows for them");
-            return Err(self.bad_tokenizer(reason));
-        }
-        Ok(self.tokenizer.get_or_init(|| tokenizer))
+        once(&self.tokenizer, || {
+            let tokenizer = TextTokenizer::open(self.weights.directory())?;
+            let (ids, rows) = (tokenizer.vocabulary(), self.weights.config().vocab_size);
+            match ids > rows {
+                true => Err(self.bad_tokenizer(format!(
+                    "it has {ids} ids, but the network has {rows} rows for them"
+                ))),
+                false => Ok(tokenizer),
+            }
+        })
     }
 
     fn bad_tokenizer(&self, reason: String) -> Error {

@@ -144,7 +144,7 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
     } else if directory.has("vocab.json") && directory.has("merges.txt") {
         ("vocab.json", Ok(assemble::tokenizer(directory, owner)?))
     } else if let Directory::Foreign(foreign) = directory {
-        return Err(foreign.missing());
+        return Err((foreign.missing)(foreign));
     } else {
         let alternatives = ", and so are `vocab.json` and `merges.txt`".to_owned();
         return Err(Error::MissingFile { path: directory.path("tokenizer.json"), alternatives });

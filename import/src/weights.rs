@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use acestep_model::{Backend, Place};
@@ -67,6 +67,17 @@ macro_rules! files_of_speech {
     };
 }
 pub(crate) use files_of_speech;
+
+/// Returns the value in `cell`, which `make` makes on the first call.
+pub(crate) fn once<T>(
+    cell: &OnceLock<T>,
+    make: impl FnOnce() -> Result<T, Error>,
+) -> Result<&T, Error> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => make().map(|value| cell.get_or_init(|| value)),
+    }
+}
 
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]

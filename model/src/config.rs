@@ -81,6 +81,16 @@ pub(crate) fn require(
     Err(ConfigError::Unsupported { key, value, why })
 }
 
+/// The number of a key that a file may leave out.
+pub(crate) const fn number<const N: usize>() -> usize {
+    N
+}
+
+/// The flag of a key that a file may leave out.
+pub(crate) const fn yes() -> bool {
+    true
+}
+
 /// The activation of a transformer whose file names none.
 pub(crate) fn silu() -> String {
     "silu".into()

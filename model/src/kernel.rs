@@ -5,7 +5,7 @@
 //! FSQ and in the VAE's distribution, scale and round. A function here is the *front*. It runs the
 //! *reference* of the same name in [`mod@reference`], which consists of plain Burn operations and
 //! defines correctness, unless [`Backend`] has a *kernel* for the current backend. A new kernel
-//! changes no model file.
+//! changes no model file. An operation that no backend has a kernel for is its own reference.
 //!
 //! A front returns an empty tensor if its output has no values: not every backend computes with such
 //! tensors.
@@ -26,6 +26,10 @@ mod cache;
 mod codes;
 mod convolutions;
 #[cfg(feature = "cube")]
+#[cfg_attr(
+    not(feature = "testing"),
+    expect(unreachable_pub, reason = "public only where tests ask for variants by name")
+)]
 mod cube;
 mod draw;
 #[cfg(all(test, feature = "cpu"))]
@@ -62,10 +66,11 @@ pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_laye
 pub use norms::{ada_norm, modulate, norm_rotate, rms_norm, rotate};
 pub use pointwise::{elu, gelu, gelu_tanh, half_snake, layer_norm};
 pub use products::{gated_linear, linear_added};
+pub use reference::{clamp, silu, soft_clamp, softplus};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Packing, Precision, Weight, pack_filter, q8_from_words, quantize_q8};
 
-use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
+use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, f16, ops::FloatTensor};
 
 /// Checks that all tensors of an operation have the same type. Otherwise a backend panics deep inside,
 /// or a GPU reads the bytes of one type as another.
@@ -182,7 +187,8 @@ pub fn add<B: Backend, const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) -> Tens
 ///
 /// Source: Hugging Face `modeling_t5.py`, which does the same after each block.
 pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    if x.dtype() == DType::F16 { reference::keep_finite(x) } else { x }
+    let most = f16::MAX.to_f32();
+    if x.dtype() == DType::F16 { clamp(x, -most, most) } else { x }
 }
 
 /// Adds a gated residual branch: `x + gate y`, kept finite by [`keep_finite`].
@@ -196,11 +202,6 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
         return x;
     }
     keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
-}
-
-/// Returns `x sigmoid(x)`, for any shape.
-pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    reference::silu(x)
 }
 
 /// Returns `silu(gate) up`; all three have the same shape.
@@ -250,32 +251,6 @@ pub fn moments<B: Backend>(
 ) -> [Tensor<B, 3>; 2] {
     assert_same_dtype("moments", x.dtype(), [weights.dtype()]);
     B::moments(primitive(x), primitive(weights), least).map(tensor)
-}
-
-/// Clamps `x`, of any shape, to `least` and `most`. NaN stays NaN.
-///
-/// It replaces Burn's `clamp`, which fails on GPUs in two ways (Burn 0.21). Some GPUs return a
-/// bound for NaN. If it is fused with a product that repeats `x` along its last axis, the kernel
-/// compares vectors of bounds with scalars of `x`, which a driver may reject.
-pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
-    reference::clamp(x, least, most)
-}
-
-/// Returns `bound tanh(x / bound)`: the soft limit of FSQ beyond the outermost level.
-///
-/// # Shapes
-/// - `x`, output: `[.., levels]`
-/// - `bound`: `[levels]`
-pub fn soft_clamp<B: Backend, const D: usize>(
-    x: Tensor<B, D>,
-    bound: Tensor<B, 1>,
-) -> Tensor<B, D> {
-    reference::soft_clamp(x, bound)
-}
-
-/// Returns `ln(1 + e^x)` for any shape, and `x` itself above 20, as PyTorch does.
-pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    reference::softplus(x)
 }
 
 /// Returns the flags `[B, L]` as a tensor; `None` if every flag is set, because no mask is needed.

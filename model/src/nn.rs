@@ -38,7 +38,7 @@ pub use weight::{WeightParam, quantizing, set_q8_words};
 
 use burn::{
     module::{Initializer, Param},
-    tensor::Tensor,
+    tensor::{Int, Tensor, TensorData},
 };
 
 use crate::{Backend, Place, kernel::LayerWeights};
@@ -70,6 +70,23 @@ pub(crate) fn random_weight<B: Backend, const D: usize>(
 /// Returns the device and type of `x`, for tensors that are used together with it.
 pub(crate) fn place_of<B: Backend, const D: usize>(x: &Tensor<B, D>) -> Place<B> {
     Place { device: x.device(), dtype: x.dtype() }
+}
+
+/// Returns ids as a tensor of `rows` rows of equal length, one row after the other.
+///
+/// # Panics
+/// No rows, or ids that do not fill them.
+///
+/// # Shapes
+/// - output: `[rows, ids / rows]`
+pub(crate) fn ids_in_rows<B: Backend>(
+    ids: impl IntoIterator<Item = u32>,
+    rows: usize,
+    device: &B::Device,
+) -> Tensor<B, 2, Int> {
+    let ids: Vec<i32> = ids.into_iter().map(|id| id as i32).collect();
+    let shape = [rows, ids.len() / rows];
+    Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
 /// Returns a parameter of ones, also lazy.

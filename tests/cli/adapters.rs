@@ -192,7 +192,7 @@ fn a_dry_run_says_what_an_adapter_would_change() {
         .says("seems to be of the text encoder: `lora_te_layers_0_self_attn_q_proj`")
         .says("does not say its alpha: it works as if that were its rank");
     let run = dir.tiny(&[&args[..], &["--json"]].concat()).succeeded();
-    let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
+    let object = run.json();
     let adapter = &object["plan"]["adapters"][0];
     assert_eq!((&adapter["kind"], &adapter["weights"]), (&json!("LoRA"), &json!(1)));
     assert_eq!((&adapter["unmatched"], &adapter["ranks"]), (&json!(1), &json!([4, 4])));
@@ -298,6 +298,6 @@ fn show_says_what_is_in_an_adapter_and_whether_it_fits() {
     let run = dir.run(&args).succeeded();
     assert!(run.text().contains("\nmodel     tiny: 1 of "), "{}", run.text());
     let run = dir.run(&[&args[..], &["--json"]].concat()).succeeded();
-    let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
+    let object = run.json();
     assert_eq!((&object["kind"], &object["model"]["weights"]), (&json!("LoRA"), &json!(1)));
 }

@@ -24,12 +24,12 @@ fn lrc_vtt_and_a_picture_stand_beside_the_song() {
     let run = dir.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
     assert_eq!(dir.files(), ["song.lrc", "song.png", "song.wav", "words.vtt"]);
     assert_eq!(run.text(), "song.wav\nsong.lrc\nwords.vtt\nsong.png\n");
-    let lrc = String::from_utf8(dir.read("song.lrc")).expect("UTF-8");
+    let lrc = dir.text("song.lrc");
     let lines: Vec<(&str, &str)> = lrc.lines().map(|line| line.split_at(10)).collect();
     let texts: Vec<&str> = lines.iter().map(|(_, text)| *text).collect();
     assert_eq!(texts, ["[Verse]", "It rains", "on the roof"]);
     assert_eq!(lines[0].0, "[00:00.00]");
-    let vtt = String::from_utf8(dir.read("words.vtt")).expect("UTF-8");
+    let vtt = dir.text("words.vtt");
     // All lines are within one second, so they are one cue.
     let whole = "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\n[Verse]\nIt rains\non the roof\n";
     assert_eq!(vtt, whole);

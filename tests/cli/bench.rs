@@ -2,17 +2,14 @@
 
 use std::fs;
 
-use serde_json::Value;
-
 use crate::Dir;
 
 #[test]
 fn bench_refuses_durations_no_song_has() {
     for duration in ["0", "nan", "-1", "1e9"] {
         let argument = format!("--duration={duration}");
-        let run = Dir::new().run(&["bench", "--preset", "vae", &argument]);
-        assert_eq!(run.code, Some(2), "{duration}");
-        assert!(run.stderr.contains("out of range"), "{}", run.stderr);
+        let run = Dir::new().run(&["bench", "--preset", "vae", &argument]).failed(2);
+        run.says("out of range");
     }
 }
 
@@ -24,7 +21,7 @@ fn results_become_a_section_of_a_page_that_keeps_the_rest() {
     let bench = [&bench[..], &["--dtype", "f32"]].concat();
     let run = dir.run(&bench).succeeded();
     fs::write(dir.path("a.json"), &run.stdout).expect("a file");
-    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let report = run.json();
     assert!(report["threads"].as_u64() > Some(0), "{report}");
     assert!(report["ceilings"]["registers"]["f32_flop_per_s"].as_f64() > Some(1e8), "{report}");
     let rows =
@@ -44,8 +41,7 @@ fn results_become_a_section_of_a_page_that_keeps_the_rest() {
     }
 
     let twice = dir.run(&["bench", "--from", "a.json", "--from", "a.json", "--page", "page.md"]);
-    assert_eq!(twice.code, Some(2));
-    assert!(twice.stderr.contains("vae vae of 0.2 s in f32 on cpu twice"), "{}", twice.stderr);
+    twice.failed(2).says("vae vae of 0.2 s in f32 on cpu twice");
 }
 
 #[test]

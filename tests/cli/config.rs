@@ -194,7 +194,7 @@ fn a_file_to_change_is_written_once() {
     let dir = Dir::new();
     let init = ["config", "init", "--config", "deep/down/c.toml"];
     dir.run(&init).succeeded();
-    let text = String::from_utf8(dir.read("deep/down/c.toml")).expect("UTF-8");
+    let text = dir.text("deep/down/c.toml");
     assert!(text.contains("# device = \"auto\"") && text.contains("[env: ACESTEP_MODEL]"));
     dir.run(&["config", "show", "--config", "deep/down/c.toml"]).succeeded();
     dir.write("deep/down/c.toml", "device = 'cpu'\n");

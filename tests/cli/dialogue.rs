@@ -24,7 +24,7 @@ fn a_script_is_spoken_and_its_words_have_times() {
     assert_eq!(object["sample_rate"], 24_000);
     let words: Vec<_> = object["words"].as_array().expect("words").iter().collect();
     assert_eq!(words.first().expect("a word")["text"], "hello");
-    let srt = String::from_utf8(dir.read("a.srt")).expect("a text");
+    let srt = dir.text("a.srt");
     assert!(srt.starts_with("1\n00:00:0") && srt.contains("\nhello\n"), "{srt}");
     assert_eq!(srt.matches(" --> ").count(), words.len());
     let again = dialogue(&dir, &[script, "--json", "-o", "b.wav"]).succeeded().json();

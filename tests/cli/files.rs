@@ -24,7 +24,7 @@ fn a_directory_of_gguf_files_is_a_models_directory() {
     let notices = object["notices"].as_array().expect("notices");
     assert!(notices.iter().any(|notice| notice.as_str().is_some_and(|n| n.contains("quantised"))));
     // On another machine, the name alone would mean the released weights.
-    let request = String::from_utf8(dir.read("a.json")).expect("text");
+    let request = dir.text("a.json");
     assert!(request.contains("acestep-v15-turbo-Q8_0.gguf"), "{request}");
 
     let doctor = dir.run(&["doctor", "--models-dir", "models", "--no-song"]);

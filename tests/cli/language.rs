@@ -66,7 +66,7 @@ fn the_parts_of_a_plan_go_to_files_for_other_programs() {
     assert_eq!(run.text().lines().collect::<Vec<_>>(), written);
     assert_eq!(names(&dir.path("fields")).len(), 7);
     let plan = dir.json("plan.json");
-    let field = |name: &str| String::from_utf8(dir.read(&format!("fields/{name}"))).expect("text");
+    let field = |name: &str| dir.text(format!("fields/{name}"));
     assert_eq!((field("bpm"), field("duration")), ("90".into(), "1".into()));
     assert_eq!(field("lyrics"), "[Verse]\nla");
     assert_eq!(field("caption"), plan["caption"].as_str().expect("a text"));

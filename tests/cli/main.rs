@@ -171,6 +171,12 @@ impl Dir {
         Run::with_stdin(&mut self.command(args), stdin)
     }
 
+    /// Runs `generate --model tiny --dry-run --json` for a request file, with `flags` added.
+    fn planned(&self, request: &str, flags: &[&str]) -> Run {
+        let args = ["generate", "--request", request, "--model", "tiny", "--dry-run", "--json"];
+        self.run(&[&args, flags].concat())
+    }
+
     /// Runs `generate --model tiny` for a short song, with `args` added.
     fn tiny(&self, args: &[&str]) -> Run {
         let common = ["generate", "--model", "tiny", "--duration", "1"];
@@ -184,6 +190,11 @@ impl Dir {
 
     fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    fn text(&self, name: impl AsRef<Path>) -> String {
+        std::fs::read_to_string(self.path(&name))
+            .unwrap_or_else(|e| panic!("{}: {e}", name.as_ref().display()))
     }
 
     /// Returns the samples of a 16-bit WAV file. (Tags may differ for equal songs.)

@@ -80,10 +80,7 @@ fn flags_go_before_the_file() {
     let dir = Dir::new();
     let request = json!({ "caption": "rain", "duration": 1, "seed": 1, "timesteps": [1, 0.5, 0] });
     dir.write("r.json", request.to_string());
-    let plan = |flags: &[&str]| {
-        let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
-        dir.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
-    };
+    let plan = |flags: &[&str]| dir.planned("r.json", flags).succeeded().json()["plan"].clone();
     let plain = plan(&[]);
     assert_eq!(plain["caption"], "rain");
     assert_eq!(plain["inference_steps"], 2);
@@ -184,8 +181,7 @@ fn what_is_typed_takes_the_place_of_what_excludes_it() {
     let dir = Dir::new();
     let plan = |request: Value, flags: &[&str]| {
         dir.write("r.json", request.to_string());
-        let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
-        dir.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
+        dir.planned("r.json", flags).succeeded().json()["plan"].clone()
     };
     let sung = json!({ "caption": "x", "lyrics": "la" });
     assert_eq!(plan(sung, &["--instrumental"])["lyrics"], "[Instrumental]");
@@ -207,10 +203,7 @@ fn what_is_typed_takes_the_place_of_what_excludes_it() {
 fn a_wish_is_the_caption_where_no_language_model_hears_it() {
     let dir = Dir::new();
     dir.write("simple.json", r#"{"description": "a soft love song", "instrumental": true}"#);
-    let plan = |flags: &[&str]| {
-        let args = ["generate", "--model", "tiny", "--request", "simple.json", "--dry-run"];
-        dir.run(&[&args[..], &["--json"], flags].concat()).succeeded()
-    };
+    let plan = |flags: &[&str]| dir.planned("simple.json", flags).succeeded();
     let run = plan(&[]);
     assert_eq!(run.json()["plan"]["caption"], "a soft love song");
     assert_eq!(run.json()["plan"]["lyrics"], "[Instrumental]");
@@ -267,10 +260,7 @@ fn typed_codes_and_thinking_exclude_each_other_and_go_before_the_file() {
     run.says("`--thinking` writes the codes that `--audio-codes` gives");
     dir.write("thinking.json", r#"{"caption": "x", "thinking": true, "lm_top_k": 5}"#);
     dir.write("codes.json", r#"{"caption": "x", "audio_codes": "5,6,7"}"#);
-    let plan = |request: &str, flags: &[&str]| {
-        let args = ["generate", "--request", request, "--model", "tiny", "--dry-run", "--json"];
-        dir.run(&[&args, flags].concat()).succeeded()
-    };
+    let plan = |request: &str, flags: &[&str]| dir.planned(request, flags).succeeded();
     let run = plan("thinking.json", &["--audio-codes", "5,6"]);
     assert_eq!(run.json()["plan"]["audio_codes"], 2);
     assert!(!run.stderr.contains("language model"), "{}", run.stderr);

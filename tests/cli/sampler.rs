@@ -36,8 +36,7 @@ fn a_typed_solver_drops_the_files_other_name_of_one() {
     let request = json!({ "caption": "rain", "duration": 1, "solver": "dpm3m" });
     dir.write("dpm3m.json", request.to_string());
     let solver = |file: &str, flags: &[&str]| {
-        let args = ["generate", "--request", file, "--model", "tiny", "--dry-run", "--json"];
-        dir.run(&[&args, flags].concat()).succeeded().json()["plan"]["solver"].clone()
+        dir.planned(file, flags).succeeded().json()["plan"]["solver"].clone()
     };
     assert_eq!(solver("sde.json", &[]), "sde");
     assert_eq!(solver("sde.json", &["--solver", "stork4"]), "stork4");

@@ -74,7 +74,7 @@ fn the_pages_of_the_book_are_what_the_program_says() {
     assert_eq!(super::names(&dir.path("pages")), super::names(&book));
     for name in super::names(&book) {
         let kept = std::fs::read_to_string(book.join(&name)).expect("a page");
-        let made = String::from_utf8(dir.read(&format!("pages/{name}"))).expect("UTF-8");
+        let made = dir.text(format!("pages/{name}"));
         assert!(
             kept == made,
             "{name} has changed: `acestep man --format markdown --output book/src/commands`"

@@ -87,7 +87,7 @@ fn number_streams_equal_the_reference() {
 #[test]
 fn the_built_in_set_passes_without_any_file() {
     let run = Dir::new().run(&["verify", "--json"]);
-    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let report = run.json();
     assert_eq!((run.code, counts(&report)), (Some(0), [180, 0, 47]));
     assert_eq!(report["device"], "cpu");
     let keys: Vec<String> =
@@ -377,13 +377,9 @@ fn a_folder_without_goldens_or_a_cut_golden_is_an_error() {
     fs::create_dir(&set).expect("a folder");
     let models = goldens("checkpoints_a").display().to_string();
     let args = ["verify", "--goldens", "set", "--models", &models];
-    let run = dir.run(&args);
-    assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("holds no goldens"), "{}", run.stderr);
+    dir.run(&args).failed(1).says("holds no goldens");
 
     let bytes = fs::read(goldens("a").join("vae_decode.safetensors")).expect("a golden");
     fs::write(set.join("vae_decode.safetensors"), &bytes[..bytes.len() / 2]).expect("half");
-    let run = dir.run(&args);
-    assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("not a whole safetensors file"), "{}", run.stderr);
+    dir.run(&args).failed(1).says("not a whole safetensors file");
 }

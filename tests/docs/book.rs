@@ -1,13 +1,10 @@
 //! The book quotes the source by anchor, so quotations are always current.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use acestep_tests::root;
 
-use super::{pages_in, text};
+use super::{files_in, pages_in, text};
 
 /// A quotation: the page, the quoted file, the anchor.
 struct Quotation {
@@ -57,21 +54,14 @@ fn every_anchor_of_the_source_is_quoted() {
     let quoted: Vec<String> = quotations().into_iter().map(|quotation| quotation.anchor).collect();
     for crate_folder in ["model", "import", "runtime/engine", "runtime/music", "cli", "tests/proof"]
     {
-        visit(&root().join(crate_folder).join("src"), &mut |file| {
-            for line in text(file).lines() {
+        for file in files_in(&root().join(crate_folder).join("src")) {
+            for line in text(&file).lines() {
                 if let Some(anchor) = line.trim().strip_prefix("// ANCHOR: ") {
                     let place = file.display();
                     assert!(quoted.iter().any(|q| q == anchor), "{place}: nobody quotes {anchor}");
                 }
             }
-        });
-    }
-}
-
-pub(super) fn visit(folder: &Path, see: &mut dyn FnMut(&Path)) {
-    for entry in fs::read_dir(folder).expect("a folder of source") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() { visit(&path, see) } else { see(&path) }
+        }
     }
 }
 

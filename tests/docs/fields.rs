@@ -1,11 +1,9 @@
 //! Libraries name fields, never flags or commands of the program: other programs use them too.
 
-use std::path::Path;
-
 use acestep_tests::root;
 use regex::Regex;
 
-use super::{book::visit, pages_in, text};
+use super::{pages_in, rust_files, text};
 
 /// The sources of the libraries.
 const LIBRARIES: [&str; 9] = [
@@ -58,19 +56,16 @@ fn faults(source: &str, patterns: &[Regex]) -> Vec<String> {
 fn libraries_name_no_flag_and_no_command() {
     let patterns = patterns();
     let (mut files, mut found) = (0, Vec::new());
-    let mut look = |file: &Path| {
-        let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
-        if !name.ends_with(".rs") || name.ends_with("tests.rs") || name.contains("/tests/") {
-            return;
+    for file in LIBRARIES.iter().flat_map(|folder| rust_files(&root().join(folder))) {
+        let name = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
+        if name.ends_with("tests.rs") || name.contains("/tests/") {
+            continue;
         }
         files += 1;
         // The server tells its clients the command that brings a model.
         let kinds = if name.starts_with("runtime/serve") { 1 } else { 2 };
-        let faults = faults(&text(file), &patterns[..kinds]);
+        let faults = faults(&text(&file), &patterns[..kinds]);
         found.extend(faults.into_iter().map(|fault| format!("{name}:{fault}")));
-    };
-    for folder in LIBRARIES {
-        visit(&root().join(folder), &mut look);
     }
     assert!(files > 300, "only {files} files were read");
     assert!(

@@ -2,12 +2,10 @@
 //!
 //! The page has the program's flags where a message of a library has fields: `--bpm` for `bpm`.
 
-use std::path::Path;
-
 use acestep_tests::root;
 use regex::Regex;
 
-use super::{book::visit, text};
+use super::{rust_files, text};
 
 /// Exceptions: a message of `acestep-demo`, which is not installed, and a note in a golden file.
 const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
@@ -61,8 +59,19 @@ fn every_message_is_on_the_page_for_troubles() {
         Regex::new(&format!(r#"{beginning}"((?:[^"\\]|\\(?s:.))*)""#)).expect("a pattern")
     });
     let (mut found, mut absent) = (0, Vec::new());
-    let mut look = |file: &Path| {
-        let source = text(file);
+    let folders = [
+        "import/src",
+        "runtime/engine/src",
+        "runtime/music/src",
+        "runtime/speech/src",
+        "runtime/session/src",
+        "cli/src",
+        "train/src/lora",
+        "tests/proof/src",
+    ];
+    let files = folders.iter().flat_map(|folder| rust_files(&root().join(folder)));
+    for file in files.chain([root().join("train/src/error.rs")]) {
+        let source = text(&file);
         let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         for message in patterns.iter().flat_map(|pattern| pattern.captures_iter(source)) {
             let constant = constant(&message[1]);
@@ -74,20 +83,7 @@ fn every_message_is_on_the_page_for_troubles() {
                 absent.push(format!("{}: {constant}", file.display()));
             }
         }
-    };
-    for folder in [
-        "import/src",
-        "runtime/engine/src",
-        "runtime/music/src",
-        "runtime/speech/src",
-        "runtime/session/src",
-        "cli/src",
-        "train/src/lora",
-        "tests/proof/src",
-    ] {
-        visit(&root().join(folder), &mut look);
     }
-    look(&root().join("train/src/error.rs"));
     assert!(found > 200, "only {found} messages were found");
     assert!(absent.is_empty(), "of {found} messages are not there:\n{}", absent.join("\n"));
 }

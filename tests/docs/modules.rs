@@ -11,7 +11,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::text;
+use super::{rust_files, text};
 
 /// The crates with modules.
 const CRATES: [&str; 11] = [
@@ -27,21 +27,6 @@ const CRATES: [&str; 11] = [
     "cli",
     "tests/proof",
 ];
-
-/// Returns the Rust files under a folder.
-fn files_of(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files.extend(files_of(&path));
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
 
 /// Names that follow `crate::` in a file, outside its tests.
 #[derive(Default)]
@@ -178,7 +163,7 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
         ["lib.rs", "main.rs"].map(|file| source.join(file)).into_iter().find(|path| path.is_file());
     let at_root = reexports(&lib.expect("a root"));
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let files = files_of(&source);
+    let files = rust_files(&source);
     let of_tests = of_tests_only(&files);
     for file in files {
         if of_tests.iter().any(|module| file.with_extension("").starts_with(module)) {
@@ -292,8 +277,8 @@ fn layers_kernels_and_the_engine_name_no_family() {
         ("model/src", "model/src/kernel"),
         ("runtime/engine/src", "runtime/engine/src"),
     ] {
-        let of_tests = of_tests_only(&files_of(&root().join(source)));
-        for file in files_of(&root().join(folder)) {
+        let of_tests = of_tests_only(&rust_files(&root().join(source)));
+        for file in rust_files(&root().join(folder)) {
             if of_tests.iter().any(|module| file.with_extension("").starts_with(module)) {
                 continue;
             }
@@ -311,7 +296,7 @@ fn layers_kernels_and_the_engine_name_no_family() {
 /// Returns all identifiers in the paths of a module's files, outside their tests.
 fn identifiers(module: &str) -> BTreeSet<String> {
     let (mut found, folder) = (Identifiers::default(), root().join(module));
-    let mut files = if folder.is_dir() { files_of(&folder) } else { vec![] };
+    let mut files = if folder.is_dir() { rust_files(&folder) } else { vec![] };
     files.extend(Some(folder.with_extension("rs")).filter(|file| file.is_file()));
     for file in files {
         found.visit_file(&syn::parse_file(&text(&file)).expect("Rust"));

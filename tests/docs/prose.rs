@@ -1,11 +1,11 @@
 //! Doc comments are plain English: they begin with a noun or a verb, and use the field's words.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use acestep_tests::root;
 use regex::Regex;
 
-use super::text;
+use super::{rust_files, text};
 
 /// Openers that turn a description into a riddle.
 const OPENERS: &str = r"^(What|How|Whether|Where|Those|Who)\b";
@@ -21,21 +21,15 @@ const WORDS: [(&str, &str); 7] = [
     (r"\bnobody's\b", "name what it is"),
 ];
 
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            rust_files(&path, files);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            files.push(path);
-        }
-    }
-}
-
 /// The text of a line's doc comment.
 fn doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim)
+}
+
+/// Returns the Rust files of several folders of the repository.
+fn files_of(folders: &[&str]) -> Vec<PathBuf> {
+    folders.iter().flat_map(|folder| rust_files(&root().join(folder))).collect()
 }
 
 /// Violations in a file, one a line.
@@ -64,10 +58,7 @@ fn faults(code: &str) -> Vec<String> {
 
 #[test]
 fn doc_comments_are_plain() {
-    let mut files = Vec::new();
-    for folder in ["model", "import", "runtime", "cli", "train", "tests"] {
-        rust_files(&root().join(folder), &mut files);
-    }
+    let mut files = files_of(&["model", "import", "runtime", "cli", "train", "tests"]);
     files.retain(|file| !file.ends_with("docs/prose.rs"));
     assert!(files.len() > 500, "{}", files.len());
     let faults: Vec<_> = files
@@ -83,10 +74,7 @@ fn doc_comments_are_plain() {
 /// Other crates have `doctest = false`: to look for such code takes seconds in each of them.
 #[test]
 fn only_the_crate_of_songs_has_code_in_doc_comments() {
-    let mut files = Vec::new();
-    for folder in ["model", "import", "runtime", "train", "tests"] {
-        rust_files(&root().join(folder), &mut files);
-    }
+    let mut files = files_of(&["model", "import", "runtime", "train", "tests"]);
     files.retain(|file| !file.starts_with(root().join("runtime/music")));
     for file in &files {
         let code = text(file);

@@ -172,10 +172,34 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
         .expect("it fits");
 }
 
-/// Returns the error message of opening `choice` with `dir` as the models directory.
-fn refused(choice: &str, dir: &Path) -> String {
-    let error = open(choice, &layout(dir)).expect_err("refused");
-    format!("{error}\n{}", error.hint().unwrap_or_default())
+/// Message and remedy of a model that cannot be opened or checked.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusal {
+    text: String,
+    hint: String,
+}
+
+impl Refusal {
+    pub(super) fn of(error: &acestep_import::Error) -> Self {
+        Self { text: error.to_string(), hint: error.hint().unwrap_or_default() }
+    }
+
+    #[track_caller]
+    pub(super) fn says(&self, words: &str) -> &Self {
+        assert!(self.text.contains(words), "{}", self.text);
+        self
+    }
+
+    #[track_caller]
+    pub(super) fn hints(&self, words: &str) -> &Self {
+        assert!(self.hint.contains(words), "{}", self.hint);
+        self
+    }
+}
+
+/// Opens `choice`, which is refused, with `dir` as the models directory.
+fn refused(choice: &str, dir: &Path) -> Refusal {
+    Refusal::of(&open(choice, &layout(dir)).expect_err("refused"))
 }
 
 /// The networks that a text-to-music song needs.

@@ -35,7 +35,7 @@ fn tiled(encoder: &Encoder<Cpu>, sound: Tensor<Cpu, 3>, chunk: usize, overlap: u
     let tiling = Tiling { chunk, overlap };
     let folder = turbo();
     let config = &folder.configs().vae;
-    to_host(encode(encoder, sound, config, tiling, &Unobserved).expect("a tiling"))
+    to_host(encode(encoder, sound, None, config, tiling, &Unobserved).expect("a tiling"))
 }
 
 #[test]

@@ -25,7 +25,7 @@ use acestep_tests::{
 };
 use tempfile::TempDir;
 
-use crate::foreign::{temporary, values};
+use crate::foreign::{Refusal, temporary, values};
 
 const KINDS: [&str; 2] = ["CustomVoice", "Base"];
 
@@ -191,9 +191,8 @@ fn a_quantised_file_is_said_and_the_finest_of_several_is_taken() {
     // Another model beside it.
     write_qwentts_talker(dir.path(), "Base", Weights::F32);
     let error = Qwen3Tts::open(dir.path()).expect_err("two models");
-    let text = error.to_string();
-    assert!(text.contains("can be any of several files"), "{text}");
-    assert!(text.contains("qwen-talker-0.6b-base-F32.gguf"), "{text}");
+    let files = "qwen-talker-0.6b-base-F32.gguf";
+    Refusal::of(&error).says("can be any of several files").says(files);
     assert_eq!(error.hint().as_deref(), Some("pass the file itself as `model`"));
     assert_eq!(find("qwen3-tts-0.6b-custom", dir.path()).path(), model.path());
 }
@@ -209,36 +208,32 @@ fn the_codec_may_lie_among_the_models() {
     assert!(model.files()[1].starts_with(models.path()));
 }
 
-/// Returns message and remedy of a model that cannot be opened or checked.
-fn refused(path: &Path) -> (String, String) {
+/// Opens and checks a model, which is refused.
+fn refused(path: &Path) -> Refusal {
     let model = Qwen3Tts::open(path).and_then(|model| model.check::<Cpu>(&DEVICE));
-    let error = model.expect_err("refused");
-    (error.to_string(), error.hint().unwrap_or_default())
+    Refusal::of(&model.expect_err("refused"))
 }
 
 #[test]
 fn a_missing_half_is_said_with_what_to_do() {
     let dir = temporary();
     write_qwentts_talker(dir.path(), "CustomVoice", Weights::F32);
-    let (text, hint) = refused(dir.path());
-    assert!(text.contains("custom"), "{text}");
-    assert!(text.contains("holds no codec, and none that fits was found"), "{text}");
-    assert!(text.contains("qwen-tokenizer-12hz-*.gguf"), "{text}");
-    assert!(
-        hint.contains("put the codec of qwentts.cpp, `qwen-tokenizer-12hz-F32.gguf`"),
-        "{hint}"
-    );
-    assert!(hint.contains(&dir.path().display().to_string()), "{hint}");
+    refused(dir.path())
+        .says("custom")
+        .says("holds no codec, and none that fits was found")
+        .says("qwen-tokenizer-12hz-*.gguf")
+        .hints("put the codec of qwentts.cpp, `qwen-tokenizer-12hz-F32.gguf`")
+        .hints(&dir.path().display().to_string());
 
     let dir = temporary();
     write_qwentts_codec(dir.path(), Weights::F32);
-    let (text, hint) = refused(dir.path());
-    assert!(text.contains("holds no talker"), "{text}");
-    assert!(text.contains("it holds the codec of Qwen3-TTS"), "{text}");
-    assert!(hint.contains("put a talker of qwentts.cpp there"), "{hint}");
-    let (text, hint) = refused(&dir.path().join("qwen-tokenizer-12hz-F32.gguf"));
-    assert!(text.contains("it holds the codec of Qwen3-TTS, and no talker"), "{text}");
-    assert!(hint.contains("such as `qwen-talker-0.6b-base-Q8_0.gguf`"), "{hint}");
+    refused(dir.path())
+        .says("holds no talker")
+        .says("it holds the codec of Qwen3-TTS")
+        .hints("put a talker of qwentts.cpp there");
+    refused(&dir.path().join("qwen-tokenizer-12hz-F32.gguf"))
+        .says("it holds the codec of Qwen3-TTS, and no talker")
+        .hints("such as `qwen-talker-0.6b-base-Q8_0.gguf`");
 }
 
 #[test]
@@ -247,33 +242,26 @@ fn songs_and_speech_are_not_taken_for_each_other() {
     let talker = dir.path().join("qwen-talker-0.6b-customvoice-F32.gguf");
     for file in [&talker, &dir.path().join("qwen-tokenizer-12hz-F32.gguf")] {
         let error = acestep_import::open(&file.to_string_lossy(), &Layout::new([]));
-        let error = error.expect_err("no songs");
-        assert!(error.to_string().contains("which makes no songs"), "{error}");
-        assert!(error.hint().expect("a hint").contains("acestep-dit"), "{error}");
+        Refusal::of(&error.expect_err("no songs"))
+            .says("which makes no songs")
+            .hints("acestep-dit");
     }
     let open = acestep_import::open(&dir.path().to_string_lossy(), &Layout::new([]));
-    let text = open.expect_err("no songs").to_string();
-    let files = "holds GGUF files (`qwen-talker-0.6b-customvoice-F32.gguf` is the talker of a";
-    assert!(text.contains(files) && text.contains("not a model"), "{text}");
+    Refusal::of(&open.expect_err("no songs"))
+        .says("holds GGUF files (`qwen-talker-0.6b-customvoice-F32.gguf` is the talker of a")
+        .says("not a model");
     let songs = temporary();
     write_gguf_models(songs.path(), Weights::F32);
-    let (text, _) = refused(&songs.path().join("acestep-v15-turbo-F32.gguf"));
-    assert!(
-        text.contains("it holds a diffusion transformer of ACE-Step 1.5, and no talker"),
-        "{text}"
-    );
-    let (text, hint) = refused(songs.path());
-    assert!(text.contains("holds no talker"), "{text}");
-    assert!(text.contains("it holds the Oobleck audio autoencoder"), "{text}");
-    assert!(hint.contains("talker of qwentts.cpp"), "{hint}");
+    refused(&songs.path().join("acestep-v15-turbo-F32.gguf"))
+        .says("it holds a diffusion transformer of ACE-Step 1.5, and no talker");
+    refused(songs.path())
+        .says("holds no talker")
+        .says("it holds the Oobleck audio autoencoder")
+        .hints("talker of qwentts.cpp");
     let other = songs.path().join("llama.gguf");
     let llama = [("general.architecture", value_text("llama"))];
     write_gguf(&other, &llama, &Stack::new(), |_, _| Weights::F32);
-    let (text, _) = refused(&other);
-    assert!(
-        text.contains("its architecture is `llama`, which is no network of Qwen3-TTS"),
-        "{text}"
-    );
+    refused(&other).says("its architecture is `llama`, which is no network of Qwen3-TTS");
 }
 
 /// A talker with changed values and tensors, and the codec.
@@ -301,7 +289,7 @@ impl Changed {
         entry.unwrap_or_else(|| panic!("{key}")).1 = value;
     }
 
-    fn refused(&self) -> (String, String) {
+    fn refused(&self) -> Refusal {
         self.write();
         refused(self.dir.path())
     }
@@ -313,22 +301,18 @@ fn tensors_are_neither_left_over_nor_missing_nor_of_another_shape() {
     let norm = file.tensors["talker.output_norm.weight"].clone();
     for name in ["talker.blk.3.attn_q.weight", "talker.blk.0.attn_q.bias", "vision.weight"] {
         file.tensors.insert(name.into(), norm.clone());
-        let (text, hint) = file.refused();
-        assert!(text.contains(&format!("does not use: `{name}`")), "{text}");
-        assert!(hint.contains("fetch them again"), "{hint}");
+        file.refused().says(&format!("does not use: `{name}`")).hints("fetch them again");
         file.tensors.remove(name);
     }
     for name in ["talker.output_norm.weight", "code_pred.lm_head.14.weight", "spk_enc.fc.bias"] {
         let stored = file.tensors.remove(name).expect("a tensor");
-        let (text, _) = file.refused();
-        assert!(text.contains(&format!("has no tensor `{name}`")), "{text}");
+        file.refused().says(&format!("has no tensor `{name}`"));
         file.tensors.insert(name.into(), stored);
     }
     let stored = file.tensors.get_mut("talker.blk.0.attn_q.weight").expect("a tensor");
     stored.shape[0] -= 1;
     stored.values.truncate(stored.shape.iter().product());
-    let (text, _) = file.refused();
-    assert!(text.contains("but by the values of its header it is [64, 48]"), "{text}");
+    file.refused().says("but by the values of its header it is [64, 48]");
 
     let (values, mut tensors) = qwentts_codec();
     let dir = temporary();
@@ -336,11 +320,7 @@ fn tensors_are_neither_left_over_nor_missing_nor_of_another_shape() {
     let path = dir.path().join("codec.gguf");
     tensors.remove("tok_dec.vq_rest.3.codebook");
     write_qwentts(&path, &values, &tensors, Weights::F32);
-    let (text, _) = refused(dir.path());
-    assert!(
-        text.contains("has no tensor `tok_dec.vq_rest.3.codebook`, which the codec decoder"),
-        "{text}"
-    );
+    refused(dir.path()).says("has no tensor `tok_dec.vq_rest.3.codebook`, which the codec decoder");
 }
 
 /// The acoustic codebooks are the rest of those that count: their names would have no end.
@@ -362,33 +342,23 @@ fn a_value_that_is_missing_or_contradicts_another_is_named() {
     let key = "qwen3-tts.talker.block_count";
     let mut file = Changed::new("CustomVoice");
     file.set(key, value_text("three"));
-    let (text, hint) = file.refused();
-    assert!(text.contains(&format!("it has no whole number `{key}`")), "{text}");
-    assert!(hint.contains("convert.py of qwentts.cpp"), "{hint}");
+    file.refused()
+        .says(&format!("it has no whole number `{key}`"))
+        .hints("convert.py of qwentts.cpp");
     file.set(key, value_number(3));
     file.set("qwen3-tts.codec.speaker_dialects", value_texts(&["".to_owned()]));
-    let (text, _) = file.refused();
-    assert!(
-        text.contains("names` has 9 names, but `qwen3-tts.codec.speaker_dialects` has 1"),
-        "{text}"
-    );
+    file.refused().says("names` has 9 names, but `qwen3-tts.codec.speaker_dialects` has 1");
 
     let mut file = Changed::new("CustomVoice");
     file.set("generation.top_k", value_text("fifty"));
-    let (text, _) = file.refused();
-    assert!(text.contains("`generation.top_k` is neither a number"), "{text}");
+    file.refused().says("`generation.top_k` is neither a number");
 
     let mut file = Changed::new("CustomVoice");
     file.values.retain(|(key, _)| !key.starts_with("tokenizer.ggml"));
-    let (text, _) = file.refused();
-    assert!(
-        text.contains("it has no list `tokenizer.ggml.tokens` or `tokenizer.ggml.merges`"),
-        "{text}"
-    );
+    file.refused().says("it has no list `tokenizer.ggml.tokens` or `tokenizer.ggml.merges`");
     let mut file = Changed::new("CustomVoice");
     file.set("tokenizer.ggml.merges", value_texts(&["Ġ a".to_owned()]));
-    let (text, _) = file.refused();
-    assert!(text.contains("`tokenizer.ggml.merges` has no merge for `he`"), "{text}");
+    file.refused().says("`tokenizer.ggml.merges` has no merge for `he`");
 }
 
 /// As upstream's `sft_12hz.py` makes it of a base model: a named speaker, without the speaker encoder.
@@ -419,9 +389,7 @@ fn cut_files_and_other_types_are_refused() {
         [(bytes.len() - 1, "is cut: it has"), (3000, "is broken"), (40, "is broken")]
     {
         std::fs::write(&path, &bytes[..length]).expect("written");
-        let (text, hint) = refused(dir.path());
-        assert!(text.contains("qwen-talker") && text.contains(says), "{length}: {text}");
-        assert!(hint.contains("fetch the file again"), "{hint}");
+        refused(dir.path()).says("qwen-talker").says(says).hints("fetch the file again");
     }
     // The type of the first tensor: after its name, its dimensions and its sizes.
     let name = b"code_pred.blk.0.attn_k.weight";
@@ -429,12 +397,10 @@ fn cut_files_and_other_types_are_refused() {
     let mut other = bytes.clone();
     other[at + 4 + 16..at + 8 + 16].copy_from_slice(&20_u32.to_le_bytes());
     std::fs::write(&path, &other).expect("written");
-    let (text, hint) = refused(dir.path());
-    assert!(text.contains("tensor `code_pred.blk.0.attn_k.weight` is IQ4_NL"), "{text}");
-    assert!(hint.contains("take the file in F32, F16, BF16, Q8_0"), "{hint}");
+    refused(dir.path())
+        .says("tensor `code_pred.blk.0.attn_k.weight` is IQ4_NL")
+        .hints("take the file in F32, F16, BF16, Q8_0");
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
     std::fs::write(&path, pointer).expect("written");
-    let (text, hint) = refused(dir.path());
-    assert!(text.contains("it is a Git LFS pointer"), "{text}");
-    assert!(hint.contains("git lfs pull"), "{hint}");
+    refused(dir.path()).says("it is a Git LFS pointer").hints("git lfs pull");
 }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use anstream::ColorChoice;
 use clap::{ArgAction, ValueEnum};
 
-use super::values::words;
+use super::values::{name, words};
 use crate::{environment, report::Report, settings::Flags};
 
 /// Flags of every command, shown after the command's own flags.
@@ -94,19 +94,15 @@ impl Global {
 
     /// Returns the typed settings: key, value, flag.
     fn said(&self) -> Vec<(&'static str, String, &'static str)> {
-        let name = |value: Option<clap::builder::PossibleValue>| {
-            value.map(|value| value.get_name().to_owned()).unwrap_or_default()
-        };
         let yes = || "true".to_owned();
         let dir = self.models_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned());
+        let Typed { color, progress } = self.typed;
         [
             self.offline.then(|| ("offline", yes(), "--offline")),
             self.yes.then(|| ("yes", yes(), "--yes")),
             dir.map(|dir| ("models_dir", dir, "--models-dir")),
-            self.typed.color.then(|| ("color", name(self.color.to_possible_value()), "--color")),
-            self.typed
-                .progress
-                .then(|| ("progress", name(self.progress.to_possible_value()), "--progress")),
+            color.then(|| ("color", name(&self.color), "--color")),
+            progress.then(|| ("progress", name(&self.progress), "--progress")),
             self.no_progress.then(|| ("progress", "none".to_owned(), "--no-progress")),
         ]
         .into_iter()

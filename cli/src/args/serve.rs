@@ -35,16 +35,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-impl LogFormat {
-    /// Its name as a flag's value.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
-}
-
 /// Flags of `serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Serve {

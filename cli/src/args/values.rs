@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use acestep_session::speech::Fields;
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,6 +55,11 @@ pub(crate) fn words(
 ) -> impl Iterator<Item = OsString> {
     let words = value.map(|value| -> [OsString; 2] { [flag.into(), value.into()] });
     words.into_iter().flatten()
+}
+
+/// Returns the name of a flag's value.
+pub(crate) fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Parses flags as they are typed.

@@ -1,17 +1,15 @@
 //! `acestep adapter show`: the contents of a LoRA or similar adapter, and its fit to a model.
 
-use std::process::ExitCode;
-
 use acestep_import::Adapter;
 use acestep_session::adapter::{self, Fit};
 use anyhow::{Context, Result};
 
 use crate::{
     args::{Global, adapter::Command},
-    settings,
+    report, settings,
 };
 
-pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command, global: &Global) -> Result<()> {
     let Command::Show { path, model, json } = command;
     let report = global.report();
     let layout = settings::layout();
@@ -24,14 +22,9 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
     let fit = model.as_ref().map(fit).transpose()?;
     let notices = fit.as_ref().map_or_else(|| adapter.unused(), |fit| fit.notices.clone());
     notices.iter().for_each(|notice| report.note(notice));
-    if *json {
-        let mut object = adapter::to_json(&adapter, fit.as_ref());
-        object["notices"] = notices.into();
-        report.object(&object)?;
-    } else {
-        let lines = adapter::lines(&adapter, fit.as_ref()).into_iter();
-        let lines: Vec<_> = lines.map(|(what, text)| format!("{what:<10}{text}")).collect();
-        report.output(&lines.join("\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let mut object = adapter::to_json(&adapter, fit.as_ref());
+    object["notices"] = notices.into();
+    let lines = adapter::lines(&adapter, fit.as_ref()).into_iter();
+    let lines: Vec<_> = lines.map(|(what, text)| format!("{what:<10}{text}")).collect();
+    report::result(*json, &object, lines.join("\n") + "\n")
 }

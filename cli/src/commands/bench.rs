@@ -1,6 +1,6 @@
 //! `acestep bench`: measures the speed of each stage alone, at full size, with random weights.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use acestep_engine::{
     device::dtype,
@@ -83,7 +83,7 @@ fn stage() -> impl TypedValueParser<Value = &'static BenchStage> {
     proof::by_name(STAGES.iter().map(|&stage| (stage.name, stage.about, stage)).collect())
 }
 
-pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: Args, global: &Global) -> Result<()> {
     let report = global.report();
     if let Some(minutes) = args.stress {
         return stress(&args, minutes, report);
@@ -109,11 +109,11 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         bench::write(path, &runs, &peers, &report)?;
         report.line(&format!("written: {}", path.display()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Measures a sustained load.
-fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
+fn stress(args: &Args, minutes: f64, report: Report) -> Result<()> {
     if !(0.01..=1440.0).contains(&minutes) {
         let message = format!("`--stress {minutes}` is out of range: 0.01 to 1440 minutes");
         return Err(CliError::usage(message).hint("five minutes say most").into());
@@ -126,8 +126,7 @@ fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
         return Err(CliError::usage(message).hint("pass --preset qwen3-tts-0.6b").into());
     };
     let result = result?;
-    report::result(args.json, &result, result.text())?;
-    Ok(ExitCode::SUCCESS)
+    report::result(args.json, &result, result.text())
 }
 
 /// Measures the chosen stages.

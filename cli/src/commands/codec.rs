@@ -1,6 +1,6 @@
 //! `acestep codec`: the autoencoder alone, sound to latents and back.
 
-use std::{path::Path, process::ExitCode, time::Instant};
+use std::{path::Path, time::Instant};
 
 use acestep_engine::{
     Notice,
@@ -36,13 +36,12 @@ use crate::{
     settings,
 };
 
-pub(crate) fn run(way: &Way, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(way: &Way, global: &Global) -> Result<()> {
     let report = global.report();
     match way {
-        Way::Encode(args) => encode(args, &report)?,
-        Way::Decode(args) => decode(args, &report)?,
+        Way::Encode(args) => encode(args, &report),
+        Way::Decode(args) => decode(args, &report),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A model's folder and the engine that computes with it.

@@ -1,6 +1,6 @@
 //! `acestep config`: shows the settings and their sources, and writes a settings file.
 
-use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use acestep_session::settings::{KEYS, SetBy, ValueType, explained};
 use anyhow::Result;
@@ -15,11 +15,11 @@ use crate::{
     settings,
 };
 
-pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command, global: &Global) -> Result<()> {
     let report = global.report();
     match command {
-        Command::Show { json } => show(*json, &report)?,
-        Command::Path => report::path(&file(global)?)?,
+        Command::Show { json } => show(*json, &report),
+        Command::Path => Ok(report::path(&file(global)?)?),
         Command::Init { force } => {
             let path = file(global)?;
             let existing = existing(*force);
@@ -30,10 +30,9 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
                 })?;
             }
             write_bytes(&path, template().as_bytes(), existing)?;
-            report::path(&path)?;
+            Ok(report::path(&path)?)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the path of the configuration file, even if it does not exist.
@@ -60,7 +59,8 @@ fn show(json: bool, report: &Report) -> Result<()> {
         rows.push((key.name.to_owned(), value, origin));
     }
     if let Some(hub) = settings::hub() {
-        let origin = ["HF_HUB_CACHE", "HF_HOME"].into_iter().find(|name| environment::is_set(name));
+        let mut names = ["HF_HUB_CACHE", "HF_HOME"].into_iter();
+        let origin = names.find(|name| environment::set(name).is_some());
         let origin = origin.map_or(SetBy::Default, |name| SetBy::Variable(name.to_owned()));
         rows.push(("hub".to_owned(), json!(hub.cache()), origin));
     }
@@ -69,24 +69,16 @@ fn show(json: bool, report: &Report) -> Result<()> {
     }
     // Check now that the defaults can be used, not at the next song.
     loaded.check_requests()?;
-    if json {
-        let settings: Vec<_> = rows
-            .iter()
-            .map(|(key, value, origin)| json!({ "key": key, "value": value, "origin": origin.to_string() }))
-            .collect();
-        let is_there = loaded.file.as_ref().is_some_and(|path| path.exists());
-        let object = json!({ "file": loaded.file, "exists": is_there, "settings": settings });
-        report.object(&object)?;
-        return Ok(());
-    }
-    let mut text = String::new();
+    let (mut settings, mut lines) = (Vec::new(), Vec::new());
     for (key, value, origin) in &rows {
+        settings.push(json!({ "key": key, "value": value, "origin": origin.to_string() }));
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{key:<24} {value:<32} {origin}");
+        lines.push(format!("{key:<24} {value:<32} {origin}"));
     }
-    report.output(text.trim_end())?;
-    if let Some(path) = loaded.file.as_ref().filter(|path| !path.exists()) {
+    let is_there = loaded.file.as_ref().is_some_and(|path| path.exists());
+    let object = json!({ "file": loaded.file, "exists": is_there, "settings": settings });
+    report::result(json, &object, lines.join("\n") + "\n")?;
+    if let Some(path) = loaded.file.as_ref().filter(|_| !is_there && !json) {
         report.line(&format!("\nthere is no `{}`: acestep config init writes one", path.display()));
     }
     Ok(())

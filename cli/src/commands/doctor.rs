@@ -91,22 +91,18 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     }
 
     let broken = checks.all.iter().filter(|check| check.state == Status::Broken).count();
-    if args.json {
-        let object = json!({
-            "version": version,
-            "features": BUILT_IN,
-            "ok": broken == 0,
-            "checks": checks.all,
-        });
-        report.object(&object)?;
-    } else {
-        let verdict = match broken {
-            0 => "everything that is here works".to_owned(),
-            1 => "one thing is broken".to_owned(),
-            n => format!("{n} things are broken"),
-        };
-        report.output(&verdict)?;
-    }
+    let object = json!({
+        "version": version,
+        "features": BUILT_IN,
+        "ok": broken == 0,
+        "checks": checks.all,
+    });
+    let verdict = match broken {
+        0 => "everything that is here works\n".to_owned(),
+        1 => "one thing is broken\n".to_owned(),
+        n => format!("{n} things are broken\n"),
+    };
+    report::result(args.json, &object, verdict)?;
     Ok(if broken == 0 { ExitCode::SUCCESS } else { exit::exit(exit::FAILED) })
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     if dry_run {
         let objects = requests.each(&songs, |song| show(song, json, &report))?;
         if json {
-            report.output(&format!("{:#}", requests::one_or_all(objects, songs.len())))?;
+            report.object(&requests::one_or_all(objects, songs.len()))?;
         }
     }
     requests.each(&songs, |song| Ok(song.resolved.check_memory()?))?;

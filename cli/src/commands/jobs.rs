@@ -1,6 +1,6 @@
 //! `acestep jobs`: the queue of a server, from the command line.
 
-use std::{process::ExitCode, sync::Arc};
+use std::sync::Arc;
 
 use acestep_engine::error::size;
 use acestep_serve::{
@@ -19,14 +19,14 @@ use crate::{
         serve::{DataDir, Ids, Jobs},
     },
     error::CliError,
-    report::Report,
+    report::{self, Report},
 };
 
 /// Runs the command.
 ///
 /// # Errors
 /// If the queue cannot be used, or has no such job.
-pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Jobs, global: &Global) -> Result<()> {
     let report = global.report();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -40,9 +40,7 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
                 let jobs = store(data).await?.list(selection).await?;
                 list(&jobs, *json, &report)
             }
-            Jobs::Show { data, id, json } => {
-                show(&job(&*store(data).await?, *id).await?, *json, &report)
-            }
+            Jobs::Show { data, id, json } => show(&job(&*store(data).await?, *id).await?, *json),
             Jobs::Cancel(Ids { data, ids }) => {
                 let (store, mut refused) = (store(data).await?, Vec::new());
                 for id in ids {
@@ -75,9 +73,9 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
 }
 
 /// Refuses the jobs that nothing was done with.
-fn all_of(refused: &[String], why: &str, hint: &str) -> Result<ExitCode> {
+fn all_of(refused: &[String], why: &str, hint: &str) -> Result<()> {
     match refused {
-        [] => Ok(ExitCode::SUCCESS),
+        [] => Ok(()),
         _ => Err(CliError::new(format!("{} and {why}", refused.join(", "))).hint(hint).into()),
     }
 }
@@ -113,31 +111,22 @@ async fn job(store: &dyn Store, id: Uuid) -> Result<Job> {
     }
 }
 
-fn list(jobs: &[Job], json: bool, report: &Report) -> Result<ExitCode> {
-    if json {
-        report.object(&json!({ "jobs": jobs }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+fn list(jobs: &[Job], json: bool, report: &Report) -> Result<()> {
     let line = |job: &Job| {
         let words = ["caption", "prompt", "text"].iter().find_map(|key| job.request[*key].as_str());
         let words = job.title.as_deref().or(words).unwrap_or_default();
         let short: String = words.chars().filter(|c| !c.is_control()).take(40).collect();
         format!("{} {:<10} {:<10} {short}", job.id, job.kind.name(), job.state.name())
     };
-    let lines: Vec<_> = jobs.iter().map(line).collect();
-    if lines.is_empty() {
+    if jobs.is_empty() && !json {
         report.line("no jobs");
-    } else {
-        report.output(&lines.join("\n"))?;
+        return Ok(());
     }
-    Ok(ExitCode::SUCCESS)
+    let lines: Vec<_> = jobs.iter().map(line).collect();
+    report::result(json, &json!({ "jobs": jobs }), lines.join("\n") + "\n")
 }
 
-fn show(job: &Job, json: bool, report: &Report) -> Result<ExitCode> {
-    if json {
-        report.object(&json!(job))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+fn show(job: &Job, json: bool) -> Result<()> {
     let mut lines = vec![
         format!("id        {}", job.id),
         format!("task      {}", job.kind.name()),
@@ -156,6 +145,5 @@ fn show(job: &Job, json: bool, report: &Report) -> Result<ExitCode> {
     }
     let outputs = job.outputs.iter();
     lines.extend(outputs.map(|output| format!("result    {} {}", output.key, size(output.bytes))));
-    report.output(&lines.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    report::result(json, job, lines.join("\n") + "\n")
 }

@@ -27,15 +27,16 @@ pub(crate) use offer::offer;
 pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match command {
-        Command::List { json } => list::run(*json, &report),
+        Command::List { json } => list::run(*json, &report)?,
         Command::Pull { names, revision, dry_run } => {
-            pull::run(names, revision.as_deref(), *dry_run, &report)
+            pull::run(names, revision.as_deref(), *dry_run, &report)?;
         }
-        Command::Show { name, json } => show::run(name, *json, &report),
-        Command::Verify { names, json } => verify::run(names, *json, &report),
-        Command::Quantize { names } => quantize::run(names, &report),
-        Command::Remove { names } => remove::run(names, &report),
+        Command::Show { name, json } => show::run(name, *json)?,
+        Command::Verify { names, json } => return verify::run(names, *json, &report),
+        Command::Quantize { names } => quantize::run(names, &report)?,
+        Command::Remove { names } => remove::run(names, &report)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the models of these names, each once. `nothing` is the action that is impossible for a

@@ -6,7 +6,7 @@
 
 mod outputs;
 
-use std::{process::ExitCode, time::Instant};
+use std::time::Instant;
 
 use acestep_engine::{Error, Observe, error::counted};
 use acestep_music::{
@@ -14,14 +14,18 @@ use acestep_music::{
     lm::{compose::LmMode, settings},
     plan::of_seeds,
 };
-use acestep_session::{language, outputs::named_files, texts::read_genres, writing::Writing};
+use acestep_session::{
+    language::{self, Choice},
+    outputs::named_files,
+    texts::read_genres,
+    writing::Writing,
+};
 use anyhow::Result;
 use outputs::Outputs;
 use serde_json::json;
 
 use super::{
     engine::{self, Started},
-    language::open,
     text::{Stdin, Typed},
 };
 use crate::{
@@ -39,7 +43,7 @@ use crate::{
 };
 
 /// Runs `acestep plan`.
-pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
+pub(crate) fn plan(args: &Plan, global: &Global) -> Result<()> {
     let (words, mut typed) = read(&args.words)?;
     args.decisions.put_over(&mut typed.request.language);
     let own = args.system.clone().zip(args.user.clone());
@@ -55,7 +59,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
 }
 
 /// Runs `acestep inspire`.
-pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
+pub(crate) fn inspire(args: &Text, global: &Global) -> Result<()> {
     if args.words.lyrics.is_some() {
         let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
         return Err(CliError::usage("`--lyrics` has no place: inspire writes the lyrics")
@@ -66,7 +70,7 @@ pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
 }
 
 /// Runs `acestep format`.
-pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
+pub(crate) fn format(args: &Text, global: &Global) -> Result<()> {
     run("format", read(&args.words)?, LmMode::Format, args.codes, &args.common, global)
 }
 
@@ -84,7 +88,7 @@ fn run(
     writes_codes: bool,
     common: &Common,
     global: &Global,
-) -> Result<ExitCode> {
+) -> Result<()> {
     let report = global.report();
     let Typed { mut request, notices } = typed;
     put_songs(common.seed.as_ref(), common.batch_size, &mut request.noise);
@@ -102,8 +106,10 @@ fn run(
     task.notices.extend(notices);
     let model = task.request.compute.model.clone().or_else(environment::configured_model);
     let model = model.unwrap_or_default();
-    let choice = task.request.language.lm_model.as_deref();
-    let folder = open(choice, &model, &environment::layout(), engine)?;
+    let asked = task.request.language.lm_model.as_deref();
+    let configured = environment::lm_model();
+    let choice = Choice { asked, model: &model, configured: configured.as_deref() };
+    let folder = language::open(choice, &environment::layout(), engine)?;
     task.check(&folder, engine)?;
     let label = language::label(&folder);
     task.notices.extend(engine::first_run(&kernels, engine, &[&label]));
@@ -143,5 +149,5 @@ fn run(
         progress::seconds(elapsed),
         written.join(", "),
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

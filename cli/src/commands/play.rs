@@ -3,8 +3,6 @@
 #[cfg(feature = "play")]
 mod speaker;
 
-use std::process::ExitCode;
-
 use acestep_engine::audio::read;
 use anyhow::Result;
 
@@ -14,14 +12,14 @@ use crate::args::{Global, after::Play};
 ///
 /// # Errors
 /// A file that is not a sound; no speaker; a build without the feature.
-pub(crate) fn run(args: &Play, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Play, global: &Global) -> Result<()> {
     let report = global.report();
     for song in &args.songs {
         let (audio, notices) = read::read(song, &crate::interrupt::STOP)?;
         report.notes(&notices);
         play(&audio, song, &report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 #[cfg(feature = "play")]

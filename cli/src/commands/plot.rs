@@ -1,6 +1,6 @@
 //! `acestep plot`: a picture of any sound file.
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf};
 
 use acestep_engine::audio::read;
 use acestep_music::{
@@ -21,7 +21,7 @@ use crate::{
     settings,
 };
 
-pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Plot, global: &Global) -> Result<()> {
     let report = global.report();
     let existing = existing(args.force);
     let shows_nothing = std::io::stdout().is_terminal() && environment::terminal_is_dumb();
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
             if args.lrc.is_some() || args.title.is_some() {
                 report.note("the terminal shows neither lines nor a title: pass --output too");
             }
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
     }
     // The reason is in the song, not in the name of its picture.
@@ -68,8 +68,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let title = args.title.clone().or(name).unwrap_or_default();
     let picture = plot::draw(&PlotInput { audio: &audio, title: &title, lines: &lines });
     interrupt::whole(|| picture.save(&path, existing))?;
-    report::path(&path)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(report::path(&path)?)
 }
 
 /// Returns the best output of standard output: colours if they are wanted and the terminal supports
@@ -80,7 +79,7 @@ fn letters(report: &Report) -> Letters {
     let insists = report.color == ColorChoice::Always;
     match (supports_unicode::on(Stream::Stdout), is_coloured) {
         (false, _) => Letters::Ascii,
-        (true, true) if environment::terminal_has_any_color() => Letters::Colors,
+        (true, true) if anstyle_query::truecolor() => Letters::Colors,
         (true, true) if insists || environment::terminal_has_256_colors() => Letters::Palette,
         (true, _) => Letters::Blocks,
     }

@@ -2,7 +2,7 @@
 
 mod child;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use acestep_serve::{
     catalog::{Catalog as _, Family, Missing},
@@ -31,7 +31,7 @@ use crate::{
 ///
 /// # Errors
 /// If the address, the folder or a key cannot be used. Errors carry a hint.
-pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Serve, global: &Global) -> Result<()> {
     let report = global.report();
     let catalog = catalog(args.model.clone(), args.speech_model.clone());
     let service = service(args, &catalog, global)?;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
     });
     ran.map_err(explained)?;
     report.line("the server has ended; jobs that wait stay in the queue");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Returns a value that becomes true when the user wants the end.
@@ -232,12 +232,7 @@ fn say_defaults(catalog: &Installed, report: &Report) {
 }
 
 /// Shows what would be served.
-fn check(
-    args: &Serve,
-    service: &Service,
-    catalog: &Installed,
-    report: &Report,
-) -> Result<ExitCode> {
+fn check(args: &Serve, service: &Service, catalog: &Installed, report: &Report) -> Result<()> {
     say_defaults(catalog, report);
     let line = |name: &str, value: String| format!("{name:<11} {value}");
     let keys = match service.security.keys.len() {
@@ -265,6 +260,5 @@ fn check(
         false => format!("on {} in {}", args.place.device, args.place.dtype),
     };
     lines.push(line("worker", worker));
-    report.output(&lines.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(report.output(&lines.join("\n"))?)
 }

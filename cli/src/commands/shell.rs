@@ -6,7 +6,6 @@ use std::{
     fs,
     io::{self, Write as _},
     path::Path,
-    process::ExitCode,
 };
 
 use acestep_engine::{files::Existing, nearest};
@@ -24,15 +23,14 @@ use crate::{
 };
 
 /// Prints shell completions.
-pub(crate) fn completions(args: &Completions, mut command: clap::Command) -> Result<ExitCode> {
+pub(crate) fn completions(args: &Completions, mut command: clap::Command) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "acestep", &mut text);
-    report::bytes(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(report::bytes(&text)?)
 }
 
 /// Prints one page of the manual, or writes all pages.
-pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Result<ExitCode> {
+pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Result<()> {
     // Adds full names of subcommands and the global flags.
     root.build();
     if let Some(directory) = &args.output {
@@ -40,11 +38,9 @@ pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Resul
             let message = format!("cannot make the directory `{}`", directory.display());
             CliError::new(message).because(error).hint("name another with --output")
         })?;
-        let mut count = 0;
-        write_all(&root, "acestep", (directory, args.format), &mut count)?;
+        let count = write_all(&root, "acestep", (directory, args.format))?;
         global.report().line(&format!("{count} pages"));
-        report::path(directory)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(report::path(directory)?);
     }
     let (mut command, mut title) = (&root, "acestep".to_owned());
     for name in &args.command {
@@ -63,16 +59,11 @@ pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Resul
         ManFormat::Roff => report::bytes(&page(command, &title)?)?,
         ManFormat::Markdown => report::bytes(markdown::page(command, &title).as_bytes())?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// Writes the pages of `command` and its subcommands.
-fn write_all(
-    command: &clap::Command,
-    title: &str,
-    to: (&Path, ManFormat),
-    count: &mut usize,
-) -> Result<()> {
+/// Writes the pages of `command` and its subcommands, and returns their number.
+fn write_all(command: &clap::Command, title: &str, to: (&Path, ManFormat)) -> Result<usize> {
     let (directory, format) = to;
     let (text, ending) = match format {
         ManFormat::Roff => (String::from_utf8_lossy(&page(command, title)?).into_owned(), "1"),
@@ -80,11 +71,11 @@ fn write_all(
     };
     // The pages are generated from the program, so they may be replaced.
     write_bytes(&directory.join(format!("{title}.{ending}")), text.as_bytes(), Existing::Replace)?;
-    *count += 1;
+    let mut count = 1;
     for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-        write_all(below, &format!("{title}-{}", below.get_name()), to, count)?;
+        count += write_all(below, &format!("{title}-{}", below.get_name()), to)?;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Renders a page for man, with a short synopsis: all flags would fill a screen.

@@ -7,9 +7,8 @@
 mod follow;
 mod output;
 mod result;
-mod stream;
 
-use std::{process::ExitCode, time::Instant};
+use std::time::Instant;
 
 use acestep_session::speech::{self, Arriving, SpeechInput};
 use acestep_speech::{Chunks, Options};
@@ -35,7 +34,7 @@ use output::{Output, Outputs};
 /// # Errors
 /// If a text, the recording, the output, a setting, the model or the device is unusable. Errors
 /// carry a hint.
-pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Speak, global: &Global) -> Result<()> {
     let report = global.report();
     let mut stdin = Stdin::default();
     let typed = match args.text.as_deref() {

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
-    process::ExitCode,
     time::Instant,
 };
 
@@ -20,10 +19,7 @@ use serde_json::json;
 
 use super::engine::{self, Started};
 use crate::{
-    args::{
-        Global,
-        train::{Lora, What},
-    },
+    args::train::Lora,
     error::CliError,
     fields,
     progress::{self, Progress},
@@ -31,15 +27,11 @@ use crate::{
     settings as environment,
 };
 
-pub(crate) fn run(What::Lora(args): &What, global: &Global) -> Result<ExitCode> {
-    lora(args, &global.report())?;
-    Ok(ExitCode::SUCCESS)
-}
-
 /// The file that marks a folder as an adapter.
 const ADAPTER: &str = "adapter_config.json";
 
-fn lora(args: &Lora, report: &Report) -> Result<()> {
+/// Trains an adapter.
+pub(crate) fn lora(args: &Lora, report: &Report) -> Result<()> {
     let settings = &settings_of(args);
     settings.check()?;
     let output = output(args)?;

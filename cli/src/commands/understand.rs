@@ -4,13 +4,14 @@
 //! file -> sound -> latents -> audio codes -> language model -> caption, metadata, lyrics
 //! ```
 
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 use acestep_engine::{Notice, Unobserved, files::check_source};
 use acestep_import::{Layout, TINY};
 use acestep_music::codes;
 use acestep_session::{
-    language, memory, outputs,
+    language::{self, Choice},
+    memory, outputs,
     texts::read_genres,
     understand::{self, UnderstandInput},
 };
@@ -18,7 +19,6 @@ use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    language::open,
     text::{Stdin, text_or_file, write_bytes},
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     report, settings,
 };
 
-pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Understand, global: &Global) -> Result<()> {
     let report = global.report();
     let existing = args.files.existing();
     if let Some(path) = &args.output {
@@ -47,12 +47,12 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let genres = args.drawing.genres.as_deref().map(read_genres).transpose()?;
 
     let model = args.model.clone().unwrap_or_else(settings::model);
-    let folder = open(request.language.lm_model.as_deref(), &model, &layout, engine)?;
+    let (asked, configured) = (request.language.lm_model.as_deref(), settings::lm_model());
+    let choice = Choice { asked, model: &model, configured: configured.as_deref() };
+    let folder = language::open(choice, &layout, engine)?;
     let source = read(args, &model, &layout, &mut notices)?;
-    notices.extend(language::of_files(folder.notices()));
-    if let Some(folder) = source.model() {
-        notices.extend(language::of_files(folder.notices()));
-    }
+    let of_model = source.model().map(|folder| folder.notices()).unwrap_or_default();
+    notices.extend(folder.notices().into_iter().chain(of_model).map(Notice));
     if folder.name() == TINY {
         let text = "tiny is a random network: what it hears is nonsense, made to prove the program";
         notices.push(Notice(text.into()));
@@ -78,15 +78,10 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         write_bytes(path, understood.to_request(&codes).to_json().as_bytes(), existing)?;
         report.line(&format!("request {}", path.display()));
     }
-    if args.files.json {
-        let mut object = understand::to_json(&understood, &codes, seed);
-        object["notices"] = fields::texts(&notices).into();
-        object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
-        report.object(&object)?;
-    } else {
-        report::bytes(understand::text(&understood).as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let mut object = understand::to_json(&understood, &codes, seed);
+    object["notices"] = fields::texts(&notices).into();
+    object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
+    report::result(args.files.json, &object, understand::text(&understood))
 }
 
 /// Reads the codes or the song.

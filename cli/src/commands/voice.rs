@@ -1,6 +1,6 @@
 //! `acestep voice`: keeps voices of recordings.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::collections::BTreeSet;
 
 use acestep_engine::{Error, error::size};
 use acestep_session::{
@@ -31,12 +31,12 @@ use crate::{
 ///
 /// # Errors
 /// If a name, a recording, a model, the device or a file is unusable. Errors carry a hint.
-pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command, global: &Global) -> Result<()> {
     let report = global.report();
     match command {
         Command::Make(args) => make(args, &report),
         Command::List { json } => list(*json, &report),
-        Command::Show { name, json } => show(name, *json, &report),
+        Command::Show { name, json } => show(name, *json),
         Command::Remove { names } => remove(names, &report),
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn voices() -> Result<Voices, Error> {
     settings::voices_dir().map(Voices::new).ok_or_else(|| SessionError::NoVoices.into())
 }
 
-fn make(args: &Make, report: &Report) -> Result<ExitCode> {
+fn make(args: &Make, report: &Report) -> Result<()> {
     let voices = voices()?;
     let path = voices.path(&args.name)?;
     speech::check_name(&args.name, &settings::layout())?;
@@ -78,10 +78,10 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
         report::path(&path)?;
     }
     report.line(&line(&args.name, &kept));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn list(json: bool, report: &Report) -> Result<ExitCode> {
+fn list(json: bool, report: &Report) -> Result<()> {
     let voices = voices()?;
     let (mut objects, mut lines) = (Vec::new(), Vec::new());
     for name in voices.names()? {
@@ -97,25 +97,19 @@ fn list(json: bool, report: &Report) -> Result<ExitCode> {
             }
         }
     }
-    if json {
-        let folder = voices.folder().display().to_string();
-        report.object(&json!({ "voices_dir": folder, "voices": objects }))?;
-    } else if lines.is_empty() {
+    if lines.is_empty() && !json {
         report.line("no voice is kept yet; `acestep voice make` makes one");
-    } else {
-        report.output(&lines.join("\n"))?;
+        return Ok(());
     }
-    Ok(ExitCode::SUCCESS)
+    let folder = voices.folder().display().to_string();
+    let object = json!({ "voices_dir": folder, "voices": objects });
+    report::result(json, &object, lines.join("\n") + "\n")
 }
 
-fn show(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
+fn show(name: &str, json: bool) -> Result<()> {
     let voices = voices()?;
     let kept = speech::read_kept(&voices, name)?;
     let object = kept.to_json(name, &voices.path(name)?);
-    if json {
-        report.object(&object)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let text = |key: &str| object[key].as_str().unwrap_or("none").to_owned();
     let rows = [
         ("name", name.to_owned()),
@@ -127,11 +121,10 @@ fn show(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
         ("size", size(object["bytes"].as_u64().unwrap_or_default())),
     ];
     let rows = rows.map(|(name, value)| format!("{name:<10} {value}"));
-    report.output(&rows.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    report::result(json, &object, rows.join("\n") + "\n")
 }
 
-fn remove(names: &[String], report: &Report) -> Result<ExitCode> {
+fn remove(names: &[String], report: &Report) -> Result<()> {
     let voices = voices()?;
     // All names are checked before the first file is deleted.
     let names: BTreeSet<&String> = names.iter().collect();
@@ -140,7 +133,7 @@ fn remove(names: &[String], report: &Report) -> Result<ExitCode> {
         voices.remove(name)?;
         report.line(&format!("{name} is deleted"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn line(name: &str, kept: &KeptVoiceInfo) -> String {

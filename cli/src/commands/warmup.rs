@@ -1,6 +1,6 @@
 //! `acestep warmup`: makes a song and discards it, so that a GPU's kernels are compiled and tuned.
 
-use std::{path::Path, process::ExitCode, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use acestep_engine::{
     Device, Engine, Observe, Residency,
@@ -24,12 +24,12 @@ use crate::{
     settings,
 };
 
-pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Warmup, global: &Global) -> Result<()> {
     let report = global.report();
     let Started { engine, kernels, notices } = engine::start(&args.place)?;
     if engine.device == Device::Cpu {
         report.line("cpu: a processor's kernels are compiled already, there is nothing to do");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let kept = folder(&kernels)?;
     report.notes(&notices);
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
         kept.display(),
         size(after.saturating_sub(before)),
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Returns the folder of kernels. Without one, minutes of work would be lost.

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Read as _},
-    process::ExitCode,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -37,7 +36,7 @@ static DRAINING: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// If the queue or the device cannot be used.
-pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(args: &Work, global: &Global) -> Result<()> {
     let report = global.report();
     // The server says it about its own worker.
     start_log(&args.operation, report.verbosity, !args.until_closed);
@@ -91,8 +90,7 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         acestep_engine::threads::lower_priority();
     }
     let start = WorkerStart { warm: args.warm.as_deref(), ready: &ready };
-    runner::run(&worker, runtime.handle(), &installed, engine, start)??;
-    Ok(ExitCode::SUCCESS)
+    Ok(runner::run(&worker, runtime.handle(), &installed, engine, start)??)
 }
 
 /// Notices the wish to end: Ctrl-C, or a closed standard input. The present job has some time; then it

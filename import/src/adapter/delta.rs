@@ -86,24 +86,24 @@ pub(super) enum Lengths {
     Lycoris {
         /// Columns instead of rows, or groups of adjacent columns: one group per length.
         of_columns: bool,
-        /// The user's scale.
-        user: f64,
     },
 }
 
-/// Turns the change `delta` of `weight`, `[out, columns]`, into the change with DoRA's `magnitudes`.
+/// Turns the change `delta` of `weight`, `[out, columns]`, into the change with DoRA's `magnitudes` at the
+/// user's scale `user`.
 pub(super) fn decompose(
     weight: &[f32],
     delta: &mut [f32],
     columns: usize,
     magnitudes: &[f32],
     how: Lengths,
+    user: f64,
 ) {
     if columns == 0 {
         return;
     }
     match how {
-        Lengths::Lycoris { of_columns: true, user } => {
+        Lengths::Lycoris { of_columns: true } => {
             let group = columns / magnitudes.len().clamp(1, columns);
             let mut squares = vec![0.0_f64; magnitudes.len()];
             for (row, change) in weight.chunks_exact(columns).zip(delta.chunks_exact(columns)) {
@@ -135,7 +135,7 @@ pub(super) fn decompose(
                 let square = |(&w, &d): (&f32, &f32)| f64::from(w + d).powi(2);
                 let norm = row.iter().zip(&*change).map(square).sum::<f64>().sqrt();
                 let factor = match how {
-                    Lengths::Lycoris { user, .. } => blended(length, norm, user),
+                    Lengths::Lycoris { .. } => blended(length, norm, user),
                     // A row of zeros has no direction, so it cannot get a length.
                     Lengths::Peft if norm == 0.0 => 1.0,
                     Lengths::Peft => f64::from(length) / norm,

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Adapter, Adapters, Fitted, file::counted};
-
-/// Width of a layer that only the released XL models have.
-const WIDTH_OF_XL: usize = 2560;
-/// Width of a layer of the other released models. An XL model also has it somewhere, because its
-/// condition is as wide as in the other models.
-const WIDTH_OF_2B: usize = 2048;
+use super::{
+    Adapter, Adapters, Fitted,
+    file::counted,
+    fit::{WIDTH_OF_2B, WIDTH_OF_XL},
+};
 
 impl Adapter {
     /// Returns a text such as `LoRA with DoRA, rank 16, alpha 32`.

@@ -12,7 +12,7 @@ use std::{
 use super::{
     AdapterError,
     key::{self, Key, Role},
-    location::{self, AdapterPath, Location},
+    location::{self, Location},
     module::Module,
     name, other,
     settings::Settings,
@@ -110,7 +110,7 @@ impl Adapter {
     /// # Errors
     /// As [`Adapter::open`].
     pub fn find(name: &str, layout: &Layout) -> Result<Self, Error> {
-        let AdapterPath { path, notices } = location::find(name, layout)?;
+        let (path, notices) = location::find(name, layout)?;
         let mut this = Self::open(&path)?;
         this.notices.extend(notices);
         Ok(this)

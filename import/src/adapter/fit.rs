@@ -17,6 +17,12 @@ use super::{
 };
 use crate::{Error, error::NameList};
 
+/// Width of a layer that only the released XL models have.
+pub(super) const WIDTH_OF_XL: usize = 2560;
+/// Width of a layer of the other released models. An XL model also has it somewhere, because its
+/// condition is as wide as in the other models.
+pub(super) const WIDTH_OF_2B: usize = 2048;
+
 /// An adapter on a model.
 #[derive(Debug)]
 pub struct Fitted {
@@ -251,20 +257,15 @@ fn of(unmatched: &[(String, &'static str)]) -> String {
 
 /// Returns the likely reason of different shapes.
 fn likely(expected: &[usize], found: &[usize]) -> &'static str {
-    /// Hidden sizes of the released transformers, 2B and XL.
-    const WIDTHS: [usize; 2] = [2048, 2560];
     let has = |shape: &[usize], width| shape.contains(&width);
-    match WIDTHS {
-        [small, xl] if has(expected, small) && has(found, xl) => {
-            ": it was trained on an XL model, and this is one of 2B"
-        }
-        [small, xl] if has(expected, xl) && has(found, small) => {
-            ": it was trained on a model of 2B, and this is an XL one"
-        }
-        _ if expected.len() == 2 && *found == [expected[1], expected[0]] => {
-            ": it is for the weight laid on its side"
-        }
-        _ => "",
+    if has(expected, WIDTH_OF_2B) && has(found, WIDTH_OF_XL) {
+        ": it was trained on an XL model, and this is one of 2B"
+    } else if has(expected, WIDTH_OF_XL) && has(found, WIDTH_OF_2B) {
+        ": it was trained on a model of 2B, and this is an XL one"
+    } else if expected.len() == 2 && *found == [expected[1], expected[0]] {
+        ": it is for the weight laid on its side"
+    } else {
+        ""
     }
 }
 

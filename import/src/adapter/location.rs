@@ -6,7 +6,7 @@ use super::{AdapterError, other};
 use crate::{
     Directory, Error, Layout,
     error::{NameList, Places},
-    listing::folder_of,
+    listing::{files_in, folder_of},
 };
 
 /// File names of PEFT's settings and tensors.
@@ -20,14 +20,6 @@ const INNER: [&str; 2] = ["adapter", "final"];
 
 /// Subdirectory of the models directory for adapters.
 const AMONG_MODELS: &str = "adapters";
-
-/// Path of a found adapter.
-#[derive(Debug)]
-pub(super) struct AdapterPath {
-    pub(super) path: PathBuf,
-    /// Notices about other adapters of the same name, one sentence each.
-    pub(super) notices: Vec<String>,
-}
 
 /// Returns the names of what is in `adapters/` of the models directories, sorted. A file of tensors has
 /// its name without the ending.
@@ -48,8 +40,9 @@ pub(super) fn names(layout: &Layout) -> Vec<String> {
 
 /// Finds the adapter called `name`: a path, or a file or directory in `adapters/` of the models
 /// directory. The ending `.safetensors` is optional there. A directory without an adapter, such as
-/// one with recordings, is passed over if another one has it.
-pub(super) fn find(name: &str, layout: &Layout) -> Result<AdapterPath, Error> {
+/// one with recordings, is passed over if another one has it. Also returns notices about other adapters
+/// of the same name, one sentence each.
+pub(super) fn find(name: &str, layout: &Layout) -> Result<(PathBuf, Vec<String>), Error> {
     let mut candidates = vec![PathBuf::from(name)];
     if !name.contains(['/', '\\']) && ![".", "..", ""].contains(&name) {
         for folder in layout.among_models(AMONG_MODELS) {
@@ -79,7 +72,7 @@ pub(super) fn find(name: &str, layout: &Layout) -> Result<AdapterPath, Error> {
         }
     };
     let notices = there.iter().filter(|other| *other != path).map(notice).collect();
-    Ok(AdapterPath { path: path.clone(), notices })
+    Ok((path.clone(), notices))
 }
 
 /// A file of tensors, and the text of PEFT's settings if there are any.
@@ -201,16 +194,8 @@ fn file_of(path: &Path) -> Result<String, String> {
 
 /// Returns the names of the safetensors files in the directory `path`, sorted.
 fn safetensors_in(path: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(path) else { return vec![] };
-    let mut names: Vec<_> = entries
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let name = path.file_name()?.to_string_lossy().into_owned();
-            // macOS writes files with `._` before the name of the real file.
-            let is_one = name.ends_with(".safetensors") && !name.starts_with('.');
-            (is_one && path.is_file()).then_some(name)
-        })
-        .collect();
-    names.sort();
-    names
+    let files = files_in(path, "safetensors").into_iter();
+    let names = files.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
+    // `files_in` ignores the case of the ending. macOS writes files with `._` before the name of the real file.
+    names.filter(|name| name.ends_with(".safetensors") && !name.starts_with('.')).collect()
 }

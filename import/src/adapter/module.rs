@@ -19,7 +19,7 @@ pub(super) struct Module {
     pub(super) parameter: Parameter,
     product: Product,
     /// DoRA's magnitudes: a tensor's name, and the variant.
-    magnitudes: Option<(String, Dora)>,
+    magnitudes: Option<(String, Lengths)>,
     /// `[out, in]` with the later sizes flattened; for a difference its own shape.
     pub(super) shape: Vec<usize>,
     pub(super) rank: Option<usize>,
@@ -36,12 +36,6 @@ pub(super) enum Parameter {
     /// Its weight of any shape, or the parameter that has the module's own name.
     Any,
     Bias,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Dora {
-    Peft,
-    Lycoris { of_columns: bool },
 }
 
 impl Module {
@@ -162,7 +156,7 @@ impl Module {
         user: f64,
     ) -> Result<Vec<f32>, Error> {
         let outer = match self.magnitudes {
-            Some((_, Dora::Lycoris { .. })) => 1.0,
+            Some((_, Lengths::Lycoris { .. })) => 1.0,
             _ => user,
         };
         let [all, rest @ ..] = &self.shape[..] else {
@@ -173,15 +167,13 @@ impl Module {
         let product = |rows: &Range<usize>| {
             self.product.values(tensors, columns, rows, (self.factor * outer) as f32)
         };
-        let Some((name, dora)) = &self.magnitudes else { return product(rows) };
+        let Some((name, how)) = &self.magnitudes else { return product(rows) };
         let magnitudes = tensors.values(name)?;
-        let (how, of_columns) = match *dora {
-            Dora::Peft => (Lengths::Peft, false),
-            Dora::Lycoris { of_columns } => (Lengths::Lycoris { of_columns, user }, of_columns),
-        };
+        let of_columns = *how == Lengths::Lycoris { of_columns: true };
         if !of_columns {
             let mut delta = product(rows)?;
-            delta::decompose(weight, &mut delta, columns, &magnitudes[rows.clone()], how);
+            let magnitudes = &magnitudes[rows.clone()];
+            delta::decompose(weight, &mut delta, columns, magnitudes, *how, user);
             return Ok(delta);
         }
         let weight = match rows.len() < *all {
@@ -189,7 +181,7 @@ impl Module {
             false => Cow::Borrowed(weight),
         };
         let mut delta = product(&(0..*all))?;
-        delta::decompose(&weight, &mut delta, columns, &magnitudes, how);
+        delta::decompose(&weight, &mut delta, columns, &magnitudes, *how, user);
         Ok(of_rows(delta, rows, columns))
     }
 }
@@ -210,7 +202,7 @@ fn magnitudes(
     group: &BTreeMap<Role, String>,
     tensors: &Tensors,
     weight: &[usize],
-) -> Result<Option<(String, Dora)>, String> {
+) -> Result<Option<(String, Lengths)>, String> {
     let (name, is_peft) = match (group.get(&Role::Magnitude), group.get(&Role::DoraScale)) {
         (None, None) => return Ok(None),
         (Some(name), None) => (name, true),
@@ -222,11 +214,11 @@ fn magnitudes(
         matches!(&shape[..], [first, rest @ ..]
             if *first == rows && rest.iter().all(|&size| size == 1))
     };
-    let dora = match (is_peft, &shape[..], weight) {
-        (true, _, &[rows, _]) if of_rows(rows) || shape == [1, rows] => Dora::Peft,
-        (false, _, &[rows, _]) if of_rows(rows) => Dora::Lycoris { of_columns: false },
+    let how = match (is_peft, &shape[..], weight) {
+        (true, _, &[rows, _]) if of_rows(rows) || shape == [1, rows] => Lengths::Peft,
+        (false, _, &[rows, _]) if of_rows(rows) => Lengths::Lycoris { of_columns: false },
         (false, &[1, width], &[_, columns]) if width == columns => {
-            Dora::Lycoris { of_columns: true }
+            Lengths::Lycoris { of_columns: true }
         }
         // A convolution has one length per input channel, whose weights are adjacent columns.
         (false, &[1, inputs, ref taps @ ..], &[_, columns])
@@ -234,9 +226,9 @@ fn magnitudes(
                 && taps.iter().all(|&size| size == 1)
                 && columns.is_multiple_of(inputs) =>
         {
-            Dora::Lycoris { of_columns: true }
+            Lengths::Lycoris { of_columns: true }
         }
         _ => return Err(format!("DoRA's magnitudes are {shape:?} for a weight {weight:?}")),
     };
-    Ok(Some((name.clone(), dora)))
+    Ok(Some((name.clone(), how)))
 }

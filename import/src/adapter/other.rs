@@ -117,7 +117,7 @@ pub(super) fn by_names(tensors: &Tensors) -> Option<Other> {
         return Some(Other::new("a checkpoint of ACE-Step 1, not of 1.5", ONE_OF_THIS));
     }
     networks(tensors).or_else(|| {
-        let sign = SIGNS.iter().find(|(is, ..)| any(is));
+        let sign = SIGNS.iter().find(|(signs, ..)| any(&|name| has_sign(name, signs)));
         sign.map(|&(_, what, remedy)| Other::new(what, remedy))
     })
 }
@@ -142,60 +142,46 @@ fn networks(tensors: &Tensors) -> Option<Other> {
     }
 }
 
-/// (Predicate on a tensor's name, kind of the file, remedy).
-type Sign = (fn(&str) -> bool, &'static str, &'static str);
-
-/// Kinds of files that `foreign` cannot recognise.
-const SIGNS: &[Sign] = &[
+/// (Signs with spaces between, kind of the file, remedy), for kinds that `foreign` cannot recognise. A sign is
+/// a part of a tensor's name; `^` is its beginning and `$` its end.
+const SIGNS: &[(&str, &str, &str)] = &[
+    (".res_unit1. .snake1.alpha$", "an audio autoencoder (VAE)", AS_PART),
     (
-        |name| name.contains(".res_unit1.") || name.ends_with(".snake1.alpha"),
-        "an audio autoencoder (VAE)",
-        AS_PART,
-    ),
-    (
-        |name| {
-            ["proj_in.1.weight", "proj_in_conv.weight", "condition_embedder.weight"]
-                .contains(&without_prefixes(name))
-        },
+        "^proj_in.1.weight$ ^proj_in_conv.weight$ ^condition_embedder.weight$",
         "a diffusion transformer of ACE-Step 1.5 without its other networks",
         AS_WHOLE,
     ),
-    (|name| name == "silence_latent", "the latent of silence of a model", AS_WHOLE),
+    ("^silence_latent$", "the latent of silence of a model", AS_WHOLE),
+    ("^emb_params ^string_to_param", "a trained embedding (textual inversion)", ONE_OF_THIS),
     (
-        |name| ["emb_params", "string_to_param"].iter().any(|part| name.starts_with(part)),
-        "a trained embedding (textual inversion)",
-        ONE_OF_THIS,
-    ),
-    (
-        |name| name.contains("exp_avg"),
+        "exp_avg",
         "the state of an optimiser, which a training goes on with",
         "take the adapter that lies beside it",
     ),
-    (|name| name.contains("control_model."), "a ControlNet", ONE_OF_THIS),
+    ("control_model.", "a ControlNet", ONE_OF_THIS),
     (
-        |name| {
-            ["first_stage_model.", "decoder.conv_in.", "decoder.up_blocks."]
-                .iter()
-                .any(|start| name.starts_with(start))
-        },
+        "^first_stage_model. ^decoder.conv_in. ^decoder.up_blocks.",
         "an autoencoder (VAE) of another model",
         ONE_OF_THIS,
     ),
     (
-        |name| name.starts_with("model.diffusion_model.") || name.contains("transformer_blocks."),
+        "^model.diffusion_model. transformer_blocks.",
         "a diffusion model of another kind",
         ONE_OF_THIS,
     ),
     (
-        |name| {
-            ["text_model.", "shared.weight", "lm_head.", "model.layers.", "transformer.h."]
-                .iter()
-                .any(|start| name.starts_with(start))
-        },
+        "^text_model. ^shared.weight ^lm_head. ^model.layers. ^transformer.h.",
         "a language model or a text encoder of another kind",
         ONE_OF_THIS,
     ),
 ];
+
+/// True if the tensor `name` has one of `signs`. A sign of a whole weight may also have the prefixes of tools.
+fn has_sign(name: &str, signs: &str) -> bool {
+    let [whole, bare] = [name, without_prefixes(name)].map(|name| format!("^{name}$"));
+    let is_bare = |sign: &str| sign.ends_with("weight$") && bare == sign;
+    signs.split(' ').any(|sign| whole.contains(sign) || is_bare(sign))
+}
 
 /// Returns the error for a file of unknown kind whose `tensors` hold no adapter.
 pub(super) fn unknown(tensors: &Tensors) -> AdapterError {

@@ -116,6 +116,15 @@ impl File {
         path
     }
 
+    /// Writes `adapter/` as PEFT does, with these settings.
+    fn write_peft(&self, settings: &str) -> PathBuf {
+        let folder = self.folder.path().join("adapter");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("adapter_model.safetensors"), self.bytes()).expect("written");
+        std::fs::write(folder.join("adapter_config.json"), settings).expect("written");
+        folder
+    }
+
     fn open(&self) -> Result<Adapter, Error> {
         Adapter::open(&self.write())
     }

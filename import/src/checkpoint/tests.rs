@@ -6,7 +6,7 @@ use safetensors::Dtype;
 use super::*;
 use crate::{
     open_tiny,
-    testing::{B, Copy, Stored, edit_config, goldens, place, rewrite, stored},
+    testing::{B, Copy, edit_config, goldens, narrow, place, rewrite},
 };
 
 /// Loads every part of `folder`.
@@ -81,17 +81,9 @@ fn names_with_the_prefix_model_are_the_same() -> Result<(), Error> {
 fn half_files_load_whole() -> Result<(), Error> {
     for dtype in [Dtype::F16, Dtype::BF16] {
         let copy = Copy::new();
-        let narrow = |name: &str, tensor: Stored| {
-            let values: Vec<f32> = tensor
-                .bytes
-                .chunks_exact(4)
-                .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-                .collect();
-            (name.to_owned(), stored(dtype, &tensor.shape, &values))
-        };
-        rewrite(&copy.paths.dit.join("model.safetensors"), narrow);
-        rewrite(&copy.paths.vae.join("diffusion_pytorch_model.safetensors"), narrow);
-        rewrite(&copy.paths.text_encoder.join("model.safetensors"), narrow);
+        narrow(&copy.paths.dit.join("model.safetensors"), dtype);
+        narrow(&copy.paths.vae.join("diffusion_pytorch_model.safetensors"), dtype);
+        narrow(&copy.paths.text_encoder.join("model.safetensors"), dtype);
         load_all(&AceStep::open(&copy.paths)?)?;
     }
     Ok(())

@@ -2,19 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::Path,
 };
 
 use serde::Deserialize;
 
 use super::Directory;
-use crate::{
-    Error,
-    header::{self, Entry},
-    mapped::Bytes,
-    safetensors::{CONFIG, Tensors},
-};
+use crate::{Error, header, safetensors::Tensors};
 
 const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetensors"];
 
@@ -30,7 +24,7 @@ impl Tensors {
     /// Errors that name the file: it is missing, truncated or contradictory.
     pub fn open(directory: &Directory) -> Result<Self, Error> {
         if let Directory::Foreign(foreign) = directory {
-            return Ok(foreign.tensors().clone());
+            return Ok(foreign.tensors.clone());
         }
         for stem in STEMS {
             if directory.has(stem) {
@@ -86,20 +80,12 @@ impl Tensors {
         name: &str,
         names: BTreeSet<String>,
     ) -> Result<Self, Error> {
-        let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
-        let mut entries = BTreeMap::<String, (usize, Entry)>::new();
-        for name in names {
-            let path = directory.path(&name);
-            let bytes = directory.open(&name)?;
-            for (tensor, entry) in header::parse(&path, bytes.all())? {
-                if let Some((other, _)) = entries.get(&tensor) {
-                    let first = files[*other].0.clone();
-                    return Err(Error::InTwoShards { tensor, first, second: path });
-                }
-                entries.insert(tensor, (files.len(), entry));
-            }
-            files.push((path, Arc::new(bytes)));
-        }
-        Ok(Self { path: directory.path(name), files, entries, loose: false, described_by: CONFIG })
+        let part = |name: String| -> Result<_, Error> {
+            let (path, bytes) = (directory.path(&name), directory.open(&name)?);
+            let entries = header::parse(&path, bytes.all())?;
+            Ok(Self::from_entries(path, bytes, entries))
+        };
+        let parts = names.into_iter().map(part).collect::<Result<_, _>>()?;
+        Ok(Self { loose: false, ..Self::joined(directory.path(name), parts)? })
     }
 }

@@ -1,11 +1,9 @@
-//! Magpie TTS and NanoCodec, as data.
+//! Magpie TTS and NanoCodec, as data: their published archives and repositories, and the tensors of their networks.
 
 mod names;
-mod releases;
 
+use super::Release;
 pub(crate) use names::{Spelling, codec_decoder, decoder, encoder, local_transformer};
-pub(crate) use releases::CODECS;
-pub use releases::MODELS;
 
 /// Architecture of a GGUF file with model, codec and dictionaries.
 pub(crate) const WHOLE: &str = "magpie-tts";
@@ -20,3 +18,23 @@ pub(crate) const ARCHITECTURES: [(&str, &str); 3] = [
     (MODEL, "a Magpie TTS model"),
     (CODEC, "the codec of Magpie TTS"),
 ];
+
+/// The codecs that the models need.
+pub(crate) const CODECS: [Release; 1] = [Release::whole(
+    "nanocodec",
+    "nvidia/nemo-nano-codec-22khz-1.89kbps-21.5fps",
+    0.5,
+    "speech: the codec of Magpie TTS",
+)];
+
+/// The models, the default first.
+pub const MODELS: [Release; 1] = [Release {
+    alias: "magpie",
+    needs: &CODECS,
+    ..Release::whole(
+        "magpie-357m",
+        "nvidia/magpie_tts_multilingual_357m",
+        1.4,
+        "speech: five named voices, several languages",
+    )
+}];

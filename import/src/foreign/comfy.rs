@@ -108,17 +108,9 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
         Kind::Dit => silence.near = near,
         Kind::Vae => (),
     }
-    Ok(Foreign {
-        root: path.to_owned(),
-        format: ModelFormat::Single,
-        texts,
-        tensors,
-        silence,
-        notices,
-        looked_for: tokenizer.looked_for,
-        tried: tokenizer.tried,
-        lacks: None,
-    })
+    let foreign = Foreign::new(path, ModelFormat::Single, texts, tensors);
+    let (looked_for, tried) = (tokenizer.looked_for, tokenizer.tried);
+    Ok(Foreign { silence, notices, looked_for, tried, ..foreign })
 }
 
 /// Refuses the file at `path` if it does not hold the network `wanted`, by its header.

@@ -34,9 +34,9 @@ pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, E
     let implied = sizes::implied(kind, tensors)?;
     let from = path.with_file_name(FILE);
     let notice = match beside(&from, kind) {
-        Beside::Nothing => None,
-        Beside::Broken(reason) => Some(reason),
-        Beside::Found(text, config) => match is_of_another(path, kind, &implied, &config) {
+        Ok(None) => None,
+        Err(reason) => Some(reason),
+        Ok(Some((text, config))) => match is_of_another(path, kind, &implied, &config) {
             None => {
                 let notice = contradicts_name(path, kind, &config).map(|said| {
                     format!("`{}` is used for `{}`: {said}", from.display(), name(path))
@@ -52,38 +52,32 @@ pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, E
     Ok(Config { from: path.to_owned(), text, is_file: false, notice })
 }
 
-/// Content beside a file.
-enum Beside {
-    /// No config.json, or one for another kind of network; complete checkpoints hold several kinds.
-    Nothing,
-    /// An unreadable config.json, with the reason.
-    Broken(String),
-    Found(String, Map<String, Value>),
-}
+type TextAndContent = (String, Map<String, Value>);
 
-fn beside(from: &Path, kind: Kind) -> Beside {
+/// Returns text and content of the config.json at `from`; `None` if there is none, or one for another kind of
+/// network: complete checkpoints hold several kinds.
+///
+/// # Errors
+/// The reason why it cannot be read.
+fn beside(from: &Path, kind: Kind) -> Result<Option<TextAndContent>, String> {
     if !from.is_file() {
-        return Beside::Nothing;
+        return Ok(None);
     }
-    let text = match std::fs::read_to_string(from) {
-        Ok(text) => text,
-        Err(error) => return Beside::Broken(format!("it cannot be read ({error})")),
-    };
+    let text = std::fs::read_to_string(from);
+    let text = text.map_err(|error| format!("it cannot be read ({error})"))?;
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-    let config: Value = match serde_json::from_str(&text) {
-        Ok(config) => config,
-        Err(error) => return Beside::Broken(format!("it is not JSON ({error})")),
-    };
+    let config: Value =
+        serde_json::from_str(&text).map_err(|error| format!("it is not JSON ({error})"))?;
     let declared = declared(&config);
     let fits = match kind {
         // Both are a Qwen3.
         Kind::LanguageModel => declared == Ok(Kind::TextEncoder),
         kind => declared == Ok(kind),
     };
-    match config {
-        Value::Object(config) if fits => Beside::Found(text, config),
-        _ => Beside::Nothing,
-    }
+    Ok(match config {
+        Value::Object(config) if fits => Some((text, config)),
+        _ => None,
+    })
 }
 
 /// Returns the reason why `config` does not belong to the file at `path`, whose tensors imply

@@ -14,7 +14,10 @@
 //! Source: diffusers `scripts/convert_ace_step_to_diffusers.py`, which this module reverses, and
 //! `pipelines/ace_step/`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -55,27 +58,21 @@ const RENAMED: [(&str, &str); 8] = [
     ("proj_out.1.", "proj_out_conv."),
 ];
 
-/// An opened network of a pipeline.
-pub(super) enum Opened {
-    /// A directory in the released form.
-    AsReleased(PathBuf),
-    /// Any other directory.
-    Foreign(Box<Foreign>),
-}
-
 /// Opens the network `wanted` of the pipeline at `root`; `places` are searched for its pieces.
-pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Opened, Error> {
+pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Directory, Error> {
     let index = index(root)?;
-    match wanted {
-        Kind::Vae => part(root, "vae").map(Opened::AsReleased),
-        Kind::TextEncoder => text_encoder(root, places).map(Box::new).map(Opened::Foreign),
-        Kind::Dit => dit(root, &index, places).map(Box::new).map(Opened::Foreign),
+    let foreign = match wanted {
+        // It has the released form.
+        Kind::Vae => return part(root, "vae").map(Directory::Disk),
+        Kind::TextEncoder => text_encoder(root, places),
+        Kind::Dit => dit(root, &index, places),
         Kind::LanguageModel => Err(Error::WrongDirectory {
             path: root.to_owned(),
             wanted: wanted.name(),
             found: "a pipeline of diffusers, which has none".into(),
         }),
-    }
+    };
+    Ok(Directory::Foreign(Arc::new(foreign?)))
 }
 
 /// Reads the list of networks, and checks that the pipeline has this model's class.
@@ -167,17 +164,9 @@ fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Fo
     }
     let silence = Silence { held, near: near(&root.join(INDEX), places) };
     let config = config::of(root, lacks.is_none())?;
-    Ok(Foreign {
-        root: root.to_owned(),
-        format: ModelFormat::Diffusers,
-        texts: vec![("config.json", root.join("transformer/config.json"), config)],
-        tensors,
-        silence,
-        notices,
-        looked_for: Vec::new(),
-        tried: Vec::new(),
-        lacks,
-    })
+    let texts = vec![("config.json", root.join("transformer/config.json"), config)];
+    let foreign = Foreign::new(root, ModelFormat::Diffusers, texts, tensors);
+    Ok(Foreign { silence, notices, lacks, ..foreign })
 }
 
 /// Returns the released name of a tensor; `prefix` is the released prefix of its directory.
@@ -224,17 +213,8 @@ fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
         missing = pieces::tokenizer(Kind::TextEncoder, sizes::rows(&tensors)?, &near);
         texts.append(&mut missing.texts);
     }
-    Ok(Foreign {
-        root: directory,
-        format: ModelFormat::Diffusers,
-        texts,
-        tensors,
-        silence: Silence::default(),
-        notices: Vec::new(),
-        looked_for: missing.looked_for,
-        tried: missing.tried,
-        lacks: None,
-    })
+    let foreign = Foreign::new(&directory, ModelFormat::Diffusers, texts, tensors);
+    Ok(Foreign { looked_for: missing.looked_for, tried: missing.tried, ..foreign })
 }
 
 #[cfg(test)]

@@ -84,17 +84,10 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
         }
         Kind::Vae => (),
     }
-    Ok(Foreign {
-        root: path.to_owned(),
-        format: ModelFormat::Gguf,
-        texts,
-        tensors: tensors.described_by("its `acestep.config_json`"),
-        silence,
-        notices: Vec::new(),
-        looked_for: missing.looked_for,
-        tried: missing.tried,
-        lacks: None,
-    })
+    let tensors = tensors.described_by("its `acestep.config_json`");
+    let foreign = Foreign::new(path, ModelFormat::Gguf, texts, tensors);
+    let (looked_for, tried) = (missing.looked_for, missing.tried);
+    Ok(Foreign { silence, looked_for, tried, ..foreign })
 }
 
 /// Refuses the file at `path` if it is not of the kind `wanted`.

@@ -19,7 +19,7 @@ use crate::{
     Directory, Error,
     error::Places,
     families::acestep::{Kind, LANGUAGE_MODELS, MODELS, TEXT_ENCODER},
-    listing::files_in,
+    listing::{add_places, files_in},
     pointer, silence,
 };
 
@@ -36,11 +36,7 @@ pub(super) fn near(path: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
     let mut near: Vec<PathBuf> = path.ancestors().skip(1).take(2).map(Path::to_owned).collect();
     // A bare name has an empty directory, which means the working directory.
     near.retain(|place| !place.as_os_str().is_empty());
-    for place in places {
-        if !near.contains(place) {
-            near.push(place.clone());
-        }
-    }
+    add_places(&mut near, places);
     near
 }
 
@@ -59,34 +55,33 @@ pub(super) struct Tokenizer {
 pub(super) fn tokenizer(kind: Kind, rows: usize, near: &[PathBuf]) -> Tokenizer {
     let mut found = Tokenizer { looked_for: tokenizer_places(kind, near), ..Default::default() };
     for place in found.looked_for.clone() {
-        let whole = place.join(WHOLE);
-        if whole.is_file() {
-            let texts = texts(&place, [WHOLE]).map_err(Unfit::from).and_then(|texts| {
-                vocabulary::check_whole((kind, rows), &texts[0].2)?;
-                Ok(texts.into())
-            });
-            found.take(whole, texts);
-        }
-        let [vocabulary, merges] = HALVES.map(|name| place.join(name));
-        if found.texts.is_empty() && vocabulary.is_file() && merges.is_file() {
-            let texts = texts(&place, HALVES).map_err(Unfit::from).and_then(|texts| {
-                vocabulary::check_pair((kind, rows), &texts[0].2, &texts[1].2)?;
-                Ok(texts.into())
-            });
-            found.take(vocabulary, texts);
+        for names in [&[WHOLE][..], &HALVES] {
+            if found.texts.is_empty() && names.iter().all(|name| place.join(name).is_file()) {
+                let texts = texts(&place, names).map_err(Unfit::from);
+                let texts = texts.and_then(|texts| fitting((kind, rows), texts));
+                found.take(place.join(names[0]), texts);
+            }
         }
         if !found.texts.is_empty() {
             return found;
         }
     }
     for (path, texts) in near.iter().flat_map(|place| of_gguf(place)) {
-        let fits = vocabulary::check_pair((kind, rows), &texts[0].2, &texts[1].2);
-        found.take(path, fits.map(|()| texts.into()));
+        found.take(path, fitting((kind, rows), texts.into()));
         if !found.texts.is_empty() {
             break;
         }
     }
     found
+}
+
+/// Returns `texts`, a complete tokenizer or a pair of files, if they fit the network.
+fn fitting(network: (Kind, usize), texts: Vec<Text>) -> Result<Vec<Text>, Unfit> {
+    match &texts[..] {
+        [(.., ids), (.., merges)] => vocabulary::check_pair(network, ids, merges)?,
+        _ => vocabulary::check_whole(network, &texts[0].2)?,
+    }
+    Ok(texts)
 }
 
 impl Tokenizer {
@@ -102,9 +97,9 @@ impl Tokenizer {
 }
 
 /// Reads the files `names` of `place`.
-fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text; N], String> {
+fn texts(place: &Path, names: &[&'static str]) -> Result<Vec<Text>, String> {
     let mut texts = Vec::new();
-    for name in names {
+    for &name in names {
         let path = place.join(name);
         let bytes = fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
         if pointer::is_one(&bytes) {
@@ -114,7 +109,7 @@ fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         texts.push((name, path, text));
     }
-    texts.try_into().map_err(|_| "not every file was read".to_owned())
+    Ok(texts)
 }
 
 /// Returns the base vocabularies of the GGUF files of `place`.
@@ -142,13 +137,13 @@ fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-pub(super) fn no_tokenizer(path: &Path, looked_for: &[PathBuf], tried: &Tried) -> Error {
-    let place = looked_for.first().map_or_else(|| Path::new("."), PathBuf::as_path);
+pub(super) fn no_tokenizer(of: &Foreign) -> Error {
+    let place = of.looked_for.first().map_or_else(|| Path::new("."), PathBuf::as_path);
     Error::MissingPiece {
-        path: path.to_owned(),
+        path: of.root.clone(),
         piece: "tokenizer",
-        looked_for: Places(looked_for.to_vec()),
-        tried: tried.clone(),
+        looked_for: Places(of.looked_for.clone()),
+        tried: of.tried.clone(),
         remedy: format!(
             "put tokenizer.json, or vocab.json and merges.txt, of the release into `{}`: those of \
              {TEXT_ENCODER}, or of the language model for that",
@@ -201,7 +196,7 @@ pub(super) fn no_silence(of: &Foreign, looked_for: Vec<PathBuf>, tried: Tried) -
         place.display()
     );
     Error::MissingPiece {
-        path: of.root.to_owned(),
+        path: of.root.clone(),
         piece: "latent of silence",
         looked_for: Places(looked_for),
         tried,

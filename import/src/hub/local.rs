@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     Checksum, Hub, HubError, Pin, Pins, Published,
-    disk::{is_of_another, on},
+    disk::{is_of_another, length, on},
 };
 use crate::{Directory, NemoArchive, Release, families, foreign, header};
 
@@ -151,15 +151,13 @@ fn of_pin(pin: &Pin, directory: &Path) -> Vec<(PathBuf, Option<Checksum>)> {
 /// Returns every file of a directory that another program fetched. The target of a link is named by
 /// the checksum.
 fn of_links(directory: &Path) -> Result<Vec<(PathBuf, Option<Checksum>)>, HubError> {
-    let mut files = Vec::new();
-    for path in links(directory)? {
+    let file = |path: PathBuf| {
         // A dangling link also names its target.
         let target = fs::read_link(&path).unwrap_or_else(|_| path.clone());
         let name = target.file_name().and_then(|name| name.to_str());
-        let checksum = name.and_then(Checksum::from_name);
-        files.push((path, checksum));
-    }
-    Ok(files)
+        (path, name.and_then(Checksum::from_name))
+    };
+    Ok(links(directory)?.into_iter().map(file).collect())
 }
 
 fn one(
@@ -167,7 +165,7 @@ fn one(
     checksum: Option<Checksum>,
     read: &mut dyn FnMut(u64) -> io::Result<()>,
 ) -> Result<VerifiedFile, HubError> {
-    let size = fs::metadata(&path).map_or(0, |file| file.len());
+    let size = length(&path).unwrap_or(0);
     let is_whole = match &checksum {
         None => path.is_file() && seems_whole(&path),
         Some(_) if !path.is_file() => false,
@@ -216,8 +214,4 @@ pub(super) fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
         }
     }
     Ok(files)
-}
-
-pub(super) fn length(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |file| file.len())
 }

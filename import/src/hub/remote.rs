@@ -39,7 +39,8 @@ pub struct Remote {
     token: Option<String>,
     /// True once the server has required the token.
     is_token_sent: Cell<bool>,
-    agent: Agent,
+    /// The HTTP client for file contents.
+    pub(super) agent: Agent,
     endpoint: String,
 }
 
@@ -130,11 +131,6 @@ impl Remote {
     /// Returns the address of the hub.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
-    }
-
-    /// Returns the HTTP client for file contents.
-    pub(super) fn agent(&self) -> &Agent {
-        &self.agent
     }
 
     /// Sends the token from now on. True if there is a token and it was not sent before.

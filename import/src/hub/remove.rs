@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     Hub, HubError, Pin, Pins,
-    disk::on,
-    local::{entries, length, links},
+    disk::{length, on},
+    local::{entries, links},
 };
 use crate::Release;
 
@@ -52,7 +52,7 @@ impl Hub {
         let mut lengths: Vec<u64> = Vec::new();
         for link in &going.names {
             if link.symlink_metadata().is_ok_and(|of| of.is_file()) {
-                lengths.push(length(link));
+                lengths.extend(length(link));
             }
             on(link, fs::remove_file(link))?;
         }
@@ -61,7 +61,7 @@ impl Hub {
             remove_empty(&snapshot);
         }
         for blob in &going.blobs {
-            let bytes = length(blob);
+            let bytes = length(blob).unwrap_or(0);
             lengths.retain(|length| *length != bytes);
             removed.bytes += bytes;
             on(blob, fs::remove_file(blob))?;
@@ -88,7 +88,7 @@ impl Hub {
     pub fn unfinished(&self, release: &Release) -> Result<u64, HubError> {
         let going = self.going(release, &Pins::read(self)?)?;
         Ok(match going.names.is_empty() {
-            true => going.blobs.iter().map(|blob| length(blob)).sum(),
+            true => going.blobs.iter().filter_map(|blob| length(blob)).sum(),
             false => 0,
         })
     }
@@ -97,7 +97,7 @@ impl Hub {
     pub fn begun(&self, repo: &str) -> u64 {
         let blobs = entries(&self.repository(repo).join("blobs")).unwrap_or_default();
         let is_part = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "part");
-        blobs.iter().filter(is_part).map(|path| length(path)).sum()
+        blobs.iter().filter(is_part).filter_map(|path| length(path)).sum()
     }
 
     fn going(&self, release: &Release, pins: &Pins) -> Result<Going, HubError> {

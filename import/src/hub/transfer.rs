@@ -42,7 +42,7 @@ impl Remote {
         let ask = || {
             // A range of compressed content is not a range of the file.
             let range = format!("bytes={here}-");
-            let request = self.agent().get(&url).header("Range", range);
+            let request = self.agent.get(&url).header("Range", range);
             let request = request.header("Accept-Encoding", "identity");
             match self.token() {
                 Some(token) => request.header("Authorization", format!("Bearer {token}")).call(),

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     families::{
-        self, Release,
+        Release,
         acestep::{COMFY_FILES, COMPANIONS, ComfyFile, Kind},
     },
     foreign,
@@ -66,7 +66,7 @@ pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
 
 /// True if `name` is the name of a published directory.
 fn is_known(name: &str) -> bool {
-    families::all().any(|release| release.directory == name)
+    Release::all().any(|release| release.directory == name)
 }
 
 /// Result of the search for a network in a place.

@@ -29,31 +29,24 @@ impl Layout {
     /// # Errors
     /// [`Error::Absent`], which lists the searched places and the remedy; [`Error::Io`].
     pub fn resolve_language_model(&self, choice: Option<&str>) -> Result<LanguagePath, Error> {
-        let path = match choice {
-            Some(choice) => self.chosen_language_model(choice)?,
-            None => self.any_language_model()?,
+        let [default, ..] = &LANGUAGE_MODELS;
+        let kind = Some(Kind::LanguageModel);
+        let (what, known, candidates) = match choice {
+            Some(choice) => {
+                let known = find(choice);
+                (format!("language model `{choice}`"), known, self.candidates(choice, known, kind))
+            }
+            None => {
+                let all = LANGUAGE_MODELS.iter();
+                let all = all.flat_map(|model| self.candidates(model.name, Some(model), kind));
+                ("the language model".to_owned(), Some(default), all.collect::<Vec<_>>())
+            }
         };
+        let choice = choice.unwrap_or(default.name);
+        let instead = || Instead::of("lm_model", choice, &LANGUAGE_MODELS);
+        let path = first_place(candidates, what, known, instead)?;
         foreign::expect(&path, Kind::LanguageModel)?;
         Ok(LanguagePath { name: name_of(&path), path })
-    }
-
-    fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
-        let known = find(choice);
-        let candidates = self.candidates(choice, known, Some(Kind::LanguageModel));
-        first_place(candidates, format!("language model `{choice}`"), known, || {
-            Instead::of("lm_model", choice, &LANGUAGE_MODELS)
-        })
-    }
-
-    fn any_language_model(&self) -> Result<PathBuf, Error> {
-        let [default, ..] = &LANGUAGE_MODELS;
-        let candidates = LANGUAGE_MODELS
-            .iter()
-            .flat_map(|model| self.candidates(model.name, Some(model), Some(Kind::LanguageModel)))
-            .collect();
-        first_place(candidates, "the language model".to_owned(), Some(default), || {
-            Instead::of("lm_model", default.name, &LANGUAGE_MODELS)
-        })
     }
 }
 

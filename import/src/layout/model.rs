@@ -10,10 +10,11 @@ use super::{
 use crate::{
     Error,
     families::{
-        self, Release,
+        Release,
         acestep::{COMPANIONS, Kind, MODELS},
     },
     foreign, is_speech,
+    listing::add_places,
 };
 
 /// The three directories of a model, or the files that replace them.
@@ -107,11 +108,7 @@ impl Layout {
             (false, false) => 1,
         };
         let mut places: Vec<_> = dit.ancestors().skip(1).take(above).map(Path::to_owned).collect();
-        for place in &self.models_dirs {
-            if !places.contains(place) {
-                places.push(place.clone());
-            }
-        }
+        add_places(&mut places, &self.models_dirs);
         let in_hub = self.in_hub(known);
         let in_hub_here = in_hub.clone().filter(|path| path.exists());
         if let (true, Some(path)) = (self.is_in_hub(dit), &in_hub_here) {
@@ -155,7 +152,7 @@ fn is_model(place: &Path) -> bool {
 /// True if `place` is not a model, but a directory of released models.
 fn holds_models(place: &Path) -> bool {
     let has = |model: &Release| place.join(model.directory).join("config.json").is_file();
-    !is_model(place) && families::all().any(has)
+    !is_model(place) && Release::all().any(has)
 }
 
 fn unknown_model(choice: &str) -> Instead {

@@ -25,27 +25,6 @@ pub enum Presence {
     Whole,
 }
 
-impl Release {
-    /// Returns every model with a name: songs, their language models and companions, speech.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        families::all()
-    }
-
-    /// Returns the speech models of every family, the default first.
-    pub fn speech() -> impl Iterator<Item = &'static Self> {
-        families::speech()
-    }
-
-    /// Returns the model that is called `name`, as in [`Self::is_called`], or by its repository.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        Self::all().find(|model| {
-            let others = [model.name.strip_prefix("lm-"), Some(model.repo)];
-            let mut others = others.into_iter().flatten();
-            model.is_called(name) || others.any(|own| own.eq_ignore_ascii_case(name))
-        })
-    }
-}
-
 impl Layout {
     /// Returns how much of `model` is here.
     pub fn presence(&self, model: &Release) -> Presence {

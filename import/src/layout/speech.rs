@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use super::{Instead, Layout, Presence, first_place, magpie::is_model};
 use crate::{
     Error, Release, built_in,
-    families::{self, acestep, dia2, magpie, qwen3_tts::MODELS},
+    families::{acestep, dia2, magpie, qwen3_tts::MODELS},
 };
 
 /// Returns the alternatives to `choice`: the released models of every family, and the one inside the
 /// program.
 fn instead(choice: &str) -> Instead {
-    let names = families::speech().map(|model| model.name).chain([built_in::TINY_SPEECH]);
+    let names = Release::speech().map(|model| model.name).chain([built_in::TINY_SPEECH]);
     Instead::among("model", choice, names.collect())
 }
 

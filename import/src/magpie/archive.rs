@@ -41,9 +41,7 @@ pub(super) fn model(path: &Path) -> Result<Opened, Error> {
     let lengths = lengths.map(|lengths| lengths.into_iter().map(whole).collect());
     tensors.leave_out(LENGTHS);
     // A constant, the triangle of causal attention.
-    let is_mask = |name: &&str| name.ends_with(".self_attention.causal_mask");
-    let masks: Vec<_> = tensors.names().filter(is_mask).map(str::to_owned).collect();
-    masks.iter().for_each(|name| tensors.leave_out(name));
+    tensors.retain(|name| !name.ends_with(".self_attention.causal_mask"));
     let model = SingleFile {
         path: path.to_owned(),
         format: ModelFormat::Nemo,
@@ -64,8 +62,7 @@ pub(super) fn codec(path: &Path) -> Result<Codec, Error> {
         let first = name.split('.').next().unwrap_or_default();
         ["audio_encoder", "discriminator"].contains(&first) || first.contains("loss")
     };
-    let others: Vec<_> = tensors.names().filter(|name| is_other(name)).map(str::to_owned).collect();
-    others.iter().for_each(|name| tensors.leave_out(name));
+    tensors.retain(|name| !is_other(name));
     let (path, format) = (path.to_owned(), ModelFormat::Nemo);
     let file = SingleFile { path, format, config, tensors, notices: Vec::new() };
     Ok(Codec { file, spelling: Spelling::Released })

@@ -1,11 +1,12 @@
-//! Sizes that follow from the tensors of model and codec, and lists that must fit them.
+//! Sizes that follow from the tensors of model and codec, lists that must fit them, and shapes of other layers
+//! here: the convolutions of the feed-forward blocks are products of rows.
 
 use acestep_model::speech::{
-    magpie::{Config, Sizes},
+    magpie::{Config, Sizes, StackConfig},
     nanocodec,
 };
 
-use crate::{Error, families::magpie::Spelling, single_file::SingleFile};
+use crate::{Error, Tensors, families::magpie::Spelling, single_file::SingleFile};
 
 /// The tensor with the voices.
 const VOICES: &str = "baked_context_embedding.weight";
@@ -94,4 +95,25 @@ pub(super) fn sizes_of(
     };
     let (codebooks, codes) = (codec.codebooks(), codec.quantizer().codes());
     Ok(Sizes { text_rows, codebooks, codes, context_rows, context_lengths })
+}
+
+/// Gives the convolutions of the feed-forward blocks the shape `[out, in taps]` of their layers here.
+/// A tensor of another kernel keeps its shape, which is an error later.
+pub(super) fn flatten_convolutions(tensors: &mut Tensors, config: &Config) {
+    let stacks: [(&str, &StackConfig); 2] =
+        [("encoder.", &config.encoder), ("decoder.", &config.decoder.stack)];
+    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
+    for name in names {
+        if !name.contains(".pos_ff.") || !name.ends_with(".conv.weight") {
+            continue;
+        }
+        let of = stacks.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let taps = of.map_or(1, |(_, stack)| stack.kernel_size);
+        let shape = tensors.shape(&name).map(<[usize]>::to_vec).unwrap_or_default();
+        if let [output, input, kernel] = shape[..]
+            && kernel == taps
+        {
+            tensors.reshape(&name, vec![output, input * taps]);
+        }
+    }
 }

@@ -19,7 +19,8 @@ const LONGEST_PICKLE: usize = 64 << 20;
 /// An archive in larger content.
 #[derive(Debug)]
 pub(crate) struct Archive<'a> {
-    pickle: &'a [u8],
+    /// The description.
+    pub(crate) pickle: &'a [u8],
     /// The folder of the description, with its slash.
     folder: String,
     /// The places of the entries in the content.
@@ -58,20 +59,15 @@ impl<'a> Archive<'a> {
             return Err(format!("it has {count} descriptions `data.pkl` instead of one"));
         };
         let (folder, pickle) = (folder.clone(), &bytes[pickle.clone()]);
+        if pickle.len() > LONGEST_PICKLE {
+            return Err(format!("its description has more than {LONGEST_PICKLE} bytes"));
+        }
         let archive = Self { pickle, folder, places };
         match archive.entry("byteorder") {
             Some(order) if bytes[order.clone()].trim_ascii() != b"little" => {
                 Err("its values are not little-endian".to_owned())
             }
             Some(_) | None => Ok(archive),
-        }
-    }
-
-    /// Returns the description.
-    pub(crate) fn pickle(&self) -> Result<&'a [u8], String> {
-        match self.pickle.len() > LONGEST_PICKLE {
-            true => Err(format!("its description has more than {LONGEST_PICKLE} bytes")),
-            false => Ok(self.pickle),
         }
     }
 

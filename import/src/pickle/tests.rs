@@ -32,12 +32,16 @@ fn the_pickle_of_a_slice_says_where_it_lies() {
 }
 
 #[test]
-fn a_pickle_of_something_else_or_cut_anywhere_is_refused() {
+fn a_pickle_of_something_else_or_that_is_cut_or_goes_on_is_refused() {
     assert_eq!(tensor(DICTIONARY), Err(2));
     for end in 0..SLICE.len() {
         assert!(tensor(&SLICE[..end]).is_err(), "{end}");
     }
+    for end in 0..ONE.len() {
+        assert!(dictionary(&ONE[..end]).is_err(), "{end}");
+    }
     assert!(tensor(&[SLICE, b"."].concat()).is_err());
+    assert!(dictionary(&[ONE, b"."].concat()).is_err());
 }
 
 #[test]
@@ -81,14 +85,6 @@ fn a_dictionary_says_where_its_tensors_are() {
     };
     assert_eq!(described.range(100..112), Ok(100..112));
     assert_eq!(dictionary(ONE), Ok(vec![("a".to_owned(), described)]));
-}
-
-#[test]
-fn a_pickle_that_is_cut_or_goes_on_is_refused() {
-    for end in 0..ONE.len() {
-        assert!(dictionary(&ONE[..end]).is_err(), "{end}");
-    }
-    assert!(dictionary(&[ONE, b"."].concat()).is_err());
 }
 
 /// Each begins with the name of something that would run, or with an instruction that no checkpoint

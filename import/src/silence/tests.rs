@@ -1,7 +1,7 @@
 use safetensors::Dtype::F32;
 
 use super::*;
-use crate::testing::{directory, file, stored, zip as archive};
+use crate::testing::{directory, file, pickled_tensor, stored, zip as archive};
 
 /// Returns torch's pickle of a tensor with `sizes` and `strides`, starting at `offset`.
 fn pickle(
@@ -10,25 +10,8 @@ fn pickle(
     sizes: [usize; 3],
     strides: [usize; 3],
 ) -> Vec<u8> {
-    let text =
-        |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
-    let int = |value: usize| [b"J", &(value as u32).to_le_bytes()[..]].concat();
-    let tuple = |values: [usize; 3]| [&values.map(int).concat()[..], b"\x87"].concat();
-    [
-        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
-        text("storage"),
-        format!("ctorch\n{storage}\n").into_bytes(),
-        text("0"),
-        text("cpu"),
-        int(stored),
-        b"tQ".to_vec(),
-        int(offset),
-        // Python's own pickler writes this for more than three numbers; it is valid for any count.
-        [b"(", &sizes.map(int).concat()[..], b"t"].concat(),
-        tuple(strides),
-        b"\x89ccollections\nOrderedDict\n)RtR.".to_vec(),
-    ]
-    .concat()
+    let tensor = pickled_tensor((storage, 0, stored), offset, &sizes, &strides);
+    [b"\x80\x02".to_vec(), tensor, b".".to_vec()].concat()
 }
 
 /// Returns `values` as `torch.save` writes a contiguous f32 tensor `[1, 2, T]`.

@@ -28,40 +28,26 @@ const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
 pub(super) const SPLIT_FIXED: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// Qwen3's added tokens in the order of their ids, the first directly after the base vocabulary
-/// (151643 in the released one); true if the token is special.
-const ADDED: [(&str, bool); 26] = [
-    (END_OF_TEXT, true),
-    ("<|im_start|>", true),
-    ("<|im_end|>", true),
-    ("<|object_ref_start|>", true),
-    ("<|object_ref_end|>", true),
-    ("<|box_start|>", true),
-    ("<|box_end|>", true),
-    ("<|quad_start|>", true),
-    ("<|quad_end|>", true),
-    ("<|vision_start|>", true),
-    ("<|vision_end|>", true),
-    ("<|vision_pad|>", true),
-    ("<|image_pad|>", true),
-    ("<|video_pad|>", true),
-    ("<tool_call>", false),
-    ("</tool_call>", false),
-    ("<|fim_prefix|>", false),
-    ("<|fim_middle|>", false),
-    ("<|fim_suffix|>", false),
-    ("<|fim_pad|>", false),
-    ("<|repo_name|>", false),
-    ("<|file_sep|>", false),
-    ("<tool_response>", false),
-    ("</tool_response>", false),
-    ("<think>", false),
-    ("</think>", false),
+/// (151643 in the released one): the special tokens, then the others.
+const ADDED: [(&str, bool); 2] = [
+    (
+        "<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|>
+        <|box_end|> <|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|>
+        <|image_pad|> <|video_pad|>",
+        true,
+    ),
+    (
+        "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|>
+        <|repo_name|> <|file_sep|> <tool_response> </tool_response> <think> </think>",
+        false,
+    ),
 ];
 
 /// Number of tokens that are one byte.
 const BYTES: usize = 256;
 
-pub(crate) const ADDED_TOKENS: usize = ADDED.len();
+/// Number of added tokens.
+pub(crate) const ADDED_TOKENS: usize = 26;
 
 /// Returns the tokenizer of `owner` for `vocab.json` and `merges.txt`.
 ///
@@ -91,12 +77,17 @@ pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer
     let first = vocab.len();
     let codes = match owner {
         Owner::TextEncoder | Owner::Talker { .. } | Owner::Dialogue => 0,
-        Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED.len()).min(AUDIO_CODES),
+        Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED_TOKENS).min(AUDIO_CODES),
     };
     let codes = (0..codes).map(|code| (Cow::from(audio_code(code)), false));
     let fixed: Vec<(Cow<'_, str>, bool)> = match owner {
         Owner::Talker { .. } | Owner::Dialogue => listed(directory, first, owner)?,
-        _ => ADDED.map(|(content, special)| (content.into(), special)).into(),
+        _ => {
+            let tokens = |(all, is_special): (&'static str, bool)| {
+                all.split_whitespace().map(move |token| (Cow::from(token), is_special))
+            };
+            ADDED.into_iter().flat_map(tokens).collect()
+        }
     };
     let added = fixed
         .into_iter()
@@ -192,4 +183,15 @@ fn listed(
         return Err(bad(format!("the ids of its added tokens are not {first} and the next ones")));
     }
     Ok(tokens.into_values().map(|token| (token.content.into(), token.special)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_added_tokens_has_the_stated_length() {
+        let tokens = ADDED.iter().flat_map(|(all, _)| all.split_whitespace());
+        assert_eq!(tokens.count(), ADDED_TOKENS);
+    }
 }

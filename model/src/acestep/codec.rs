@@ -55,7 +55,7 @@ impl<B: Backend> AudioCodec<B> {
         let fsq = Fsq::new(config.fsq_input_levels.clone());
         let tokenizer = AudioTokenizer {
             audio_acoustic_proj: Linear::init_with_bias(channels, width, device),
-            attention_pooler: Encoder::init_with_token(width, layers, &shape, device),
+            attention_pooler: Encoder::init(width, layers, &shape, device).with_token(true, device),
             quantizer: Quantizer::init(config.fsq_dim, fsq, device),
             pool_window: window,
         };

@@ -51,14 +51,11 @@ impl<B: Backend> Conditioner<B> {
         let (text, hidden) = (config.text_hidden_dim, shape.hidden());
         let [lyric, timbre] =
             [config.num_lyric_encoder_hidden_layers, config.num_timbre_encoder_hidden_layers];
-        let init_timbre = match config.timbre_has_class_token() {
-            true => Encoder::init_with_token,
-            false => Encoder::init_with_idle_token,
-        };
         let encoder = ConditionEncoder {
             text_projector: Linear::init(text, hidden, device),
             lyric_encoder: Encoder::init(text, lyric, &shape, device),
-            timbre_encoder: init_timbre(config.timbre_hidden_dim, timbre, &shape, device),
+            timbre_encoder: Encoder::init(config.timbre_hidden_dim, timbre, &shape, device)
+                .with_token(config.timbre_has_class_token(), device),
         };
         Self { encoder, null_condition_emb: random([1, 1, hidden], 0.7, device) }
     }

@@ -88,7 +88,6 @@ pub struct Config {
     attention_bias: bool,
     #[serde(default = "silu")]
     hidden_act: String,
-    #[serde(default)]
     rope_scaling: Option<Value>,
     #[serde(default)]
     is_lego_sft: bool,

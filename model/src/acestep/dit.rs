@@ -18,7 +18,7 @@ use burn::{
 use super::Config;
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{self, ConvGeometry, Mask, Visibility},
+    kernel::{ConvGeometry, Mask, Visibility},
     nn::{
         Attention, Conv1d, ConvTranspose1d, KeysValues, LayerSpec, Linear, Mlp, RmsNorm, Rope,
         TimestepEmbedding, place_of, random, rounded,
@@ -285,61 +285,37 @@ impl<B: Backend> DitLayer<B> {
 
     /// # Shapes
     /// - `x`, output: `[B, P, H]`
-    fn forward<T: Tap<B>>(
+    fn forward(
         &self,
         x: Tensor<B, 3>,
         about: &Surroundings<'_, B>,
         index: usize,
-        tap: &mut T,
+        tap: &mut impl Tap<B>,
     ) -> Tensor<B, 3> {
         let table = self.scale_shift_table.val() + about.time.clone(); // [B, 6, H]
         let row = |i: usize| table.clone().narrow(1, i, 1);
-        if !T::LOOKS {
-            return self.forward_unseen(x, about, row);
-        }
         tap.tap(format_args!("layer{index}.in"), &x);
 
         // ANCHOR: layer
         let ada = self.self_attn_norm.forward_modulated(x.clone(), row(0), row(1));
-        let attended = self.self_attn.forward(ada, about.rope, about.mask);
-        tap.tap(format_args!("layer{index}.self_attn.out"), &attended);
-        let x = kernel::add_gated(x, row(2), attended);
+        let mixed = self.self_attn.mixed(ada, Some(about.rope), about.mask, None);
+        let name = format_args!("layer{index}.self_attn.out");
+        let x = self.self_attn.add_output(x, Some(row(2)), mixed, name, tap);
         tap.tap(format_args!("layer{index}.after_self_attn"), &x);
 
         let normed = self.cross_attn_norm.forward(x.clone());
         tap.tap(format_args!("layer{index}.cross_attn.in"), &normed);
-        let attended = self.cross_attn.forward_cross(normed, about.source);
-        tap.tap(format_args!("layer{index}.cross_attn.out"), &attended);
-        let x = kernel::add(x, attended);
+        let mixed = self.cross_attn.mixed_cross(normed, about.source);
+        let name = format_args!("layer{index}.cross_attn.out");
+        let x = self.cross_attn.add_output(x, None, mixed, name, tap);
         tap.tap(format_args!("layer{index}.after_cross_attn"), &x);
 
         let ada = self.mlp_norm.forward_modulated(x.clone(), row(3), row(4));
-        let mixed = self.mlp.forward(ada);
-        tap.tap(format_args!("layer{index}.mlp.out"), &mixed);
-        let x = kernel::add_gated(x, row(5), mixed);
+        let name = format_args!("layer{index}.mlp.out");
+        let x = self.mlp.forward_added(x, Some(row(5)), ada, name, tap);
         tap.tap(format_args!("layer{index}.out"), &x);
         x
         // ANCHOR_END: layer
-    }
-}
-
-impl<B: Backend> DitLayer<B> {
-    /// [`Self::forward`] without taps: the same result in fewer operations.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[B, P, H]`; rows: `[B, 1, H]`
-    fn forward_unseen(
-        &self,
-        x: Tensor<B, 3>,
-        about: &Surroundings<'_, B>,
-        row: impl Fn(usize) -> Tensor<B, 3>,
-    ) -> Tensor<B, 3> {
-        let ada = self.self_attn_norm.forward_modulated(x.clone(), row(0), row(1));
-        let x = self.self_attn.forward_added(x, Some(row(2)), ada, about.rope, about.mask);
-        let normed = self.cross_attn_norm.forward(x.clone());
-        let x = self.cross_attn.forward_cross_added(x, normed, about.source);
-        let ada = self.mlp_norm.forward_modulated(x.clone(), row(3), row(4));
-        self.mlp.forward_added(x, Some(row(5)), ada)
     }
 }
 

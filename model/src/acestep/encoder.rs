@@ -110,27 +110,12 @@ impl<B: Backend> Encoder<B> {
         }
     }
 
-    /// Creates the same encoder with a learned token, which [`Self::first_of`] puts first.
-    pub fn init_with_token(
-        input: usize,
-        layers: usize,
-        shape: &EncoderShape,
-        device: &B::Device,
-    ) -> Self {
-        let with_token = Self::init_with_idle_token(input, layers, shape, device);
-        Self { reads_token: true, ..with_token }
-    }
-
-    /// Creates the same encoder with a token that the checkpoint stores but the encoder does not
-    /// use.
-    pub fn init_with_idle_token(
-        input: usize,
-        layers: usize,
-        shape: &EncoderShape,
-        device: &B::Device,
-    ) -> Self {
-        let token = random([1, 1, shape.hidden()], 0.7, device);
-        Self { special_token: Some(token), ..Self::init(input, layers, shape, device) }
+    /// Adds a learned token, which [`Self::first_of`] puts first if it `is_read`. Else the checkpoint
+    /// stores it, but the encoder does not use it.
+    #[must_use]
+    pub fn with_token(self, is_read: bool, device: &B::Device) -> Self {
+        let token = random([1, 1, self.shape.hidden()], 0.7, device);
+        Self { special_token: Some(token), reads_token: is_read, ..self }
     }
 
     /// Encodes every position.
@@ -170,7 +155,7 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
-    use crate::testing::{random, values};
+    use crate::testing::{assert_close, random, values};
 
     const LAYER: LayerShape = LayerShape {
         hidden: 4,
@@ -189,9 +174,7 @@ mod tests {
         let encoder = Encoder::<Flex>::init(3, 2, &shape, &Default::default());
         let x = random([2, 9, 3]);
         let all = values(encoder.forward(x.clone(), None).narrow(1, 0, 1));
-        for (ours, expected) in values(encoder.first_of(x)).into_iter().zip(all) {
-            assert!((ours - expected).abs() < 1e-5, "{ours} is not {expected}");
-        }
+        assert_close(&values(encoder.first_of(x)), &all, 1e-5);
     }
 
     #[test]
@@ -199,12 +182,13 @@ mod tests {
         let device = Default::default();
         // With no layers, positions do not affect each other.
         let shape = EncoderShape { layer: LAYER, rope_theta: 1e4, visibility: Vec::new() };
+        let encoder = || Encoder::<Flex>::init(3, 0, &shape, &device);
         let depends = |encoder: Encoder<Flex>| {
             let first = |x: f32| encoder.first_of(Tensor::full([1, 2, 3], x, &device)).into_data();
             first(1.0) != first(-1.0)
         };
-        assert!(depends(Encoder::init(3, 0, &shape, &device)));
-        assert!(depends(Encoder::init_with_idle_token(3, 0, &shape, &device)));
-        assert!(!depends(Encoder::init_with_token(3, 0, &shape, &device)));
+        assert!(depends(encoder()));
+        assert!(depends(encoder().with_token(false, &device)));
+        assert!(!depends(encoder().with_token(true, &device)));
     }
 }

@@ -173,41 +173,38 @@ fn block<B: Backend>(
     let q =
         q.mul_scalar((width as f64).powf(-0.5)).reshape([batch, kv_heads, group * queries, width]);
     let scores = q.matmul(k.swap_dims(2, 3)).cast(DType::F32);
-    let scores = scores.reshape([batch, kv_heads, group, queries, keys]);
-    let scores = match hidden(&rows, &columns, mask, &scores.device()) {
-        Some(hidden) => {
-            scores.mask_fill(hidden.expand([batch, kv_heads, group, queries, keys]), f32::MIN)
-        }
-        None => scores,
-    };
-    let weights = activation::softmax(scores, 4).cast(dtype);
+    let scores = scores.reshape([batch, heads, queries, keys]);
+    let scores = masked(scores, [&rows, &columns], mask, f32::MIN);
+    let weights = activation::softmax(scores, 3).cast(dtype);
     weights
         .reshape([batch, kv_heads, group * queries, keys])
         .matmul(v)
         .reshape([batch, heads, queries, width])
 }
 
-/// Returns `[B, heads, Lq, Lk]` with `value` at every hidden score.
-pub(super) fn masked<B: Backend>(scores: Tensor<B, 4>, mask: &Mask<B>, value: f32) -> Tensor<B, 4> {
-    let [batch, heads, queries, keys] = scores.dims();
-    match hidden(&(0..queries), &(0..keys), mask, &scores.device()) {
-        Some(hidden) => {
-            let scores = scores.reshape([batch, heads, 1, queries, keys]);
-            let hidden = hidden.expand([batch, heads, 1, queries, keys]);
-            scores.mask_fill(hidden, value).reshape([batch, heads, queries, keys])
-        }
+/// Returns the scores of queries `rows` and keys `columns`, `[B, heads, rows, columns]`, with `value`
+/// at every hidden one.
+pub(super) fn masked<B: Backend>(
+    scores: Tensor<B, 4>,
+    [rows, columns]: [&Range<usize>; 2],
+    mask: &Mask<B>,
+    value: f32,
+) -> Tensor<B, 4> {
+    let shape = scores.dims();
+    match hidden(rows, columns, mask, &scores.device()) {
+        Some(hidden) => scores.mask_fill(hidden.expand(shape), value),
         None => scores,
     }
 }
 
-/// Returns true for every hidden score: `[1 or B, 1, 1, rows, columns]`, or `None` if no score is
+/// Returns true for every hidden score: `[1 or B, 1, rows, columns]`, or `None` if no score is
 /// hidden.
 fn hidden<B: Backend>(
     rows: &Range<usize>,
     columns: &Range<usize>,
     mask: &Mask<B>,
     device: &B::Device,
-) -> Option<Tensor<B, 5, Bool>> {
+) -> Option<Tensor<B, 4, Bool>> {
     let seen = |i: usize| mask.visibility.seen(i, columns.end);
     // The first and the last row see the fewest keys: if they see all, no mask is needed.
     let sees_all = seen(rows.start).end == columns.end && seen(rows.end - 1).start <= columns.start;
@@ -217,15 +214,15 @@ fn hidden<B: Backend>(
             columns.clone().map(move |j| !seen.contains(&j))
         };
         let flags: Vec<bool> = rows.clone().flat_map(row).collect();
-        let shape = [1, 1, 1, rows.len(), columns.len()];
-        Tensor::<B, 5, Bool>::from_data(TensorData::new(flags, shape), device)
+        let shape = [1, 1, rows.len(), columns.len()];
+        Tensor::<B, 4, Bool>::from_data(TensorData::new(flags, shape), device)
     });
     let padding = mask.keys.clone().map(|keys| {
         let [batch, all] = keys.dims();
         keys.bool_not()
-            .reshape([batch, 1, 1, 1, all])
-            .narrow(4, columns.start, columns.len())
-            .expand([batch, 1, 1, rows.len(), columns.len()])
+            .reshape([batch, 1, 1, all])
+            .narrow(3, columns.start, columns.len())
+            .expand([batch, 1, rows.len(), columns.len()])
     });
     match (by_position, padding) {
         (Some(a), Some(b)) => {

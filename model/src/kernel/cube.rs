@@ -30,7 +30,7 @@ mod swiglu;
 pub mod variants;
 
 use burn::tensor::{
-    Tensor, TensorMetadata,
+    DType, Tensor, TensorMetadata,
     ops::{BoolTensor, FloatTensor},
 };
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
@@ -204,6 +204,10 @@ where
     I: IntElement,
     BT: BoolElement,
 {
+    fn has_product(device: &Self::Device, dtype: DType) -> bool {
+        device::has_product(&R::client(device), dtype)
+    }
+
     fn decodes(device: &Self::Device, decoding: &Decoding) -> bool {
         #[cfg(feature = "cuda")]
         return cuda::takes_layers::<R>(&R::client(device), decoding);

@@ -8,12 +8,9 @@ mod cache;
 mod cleared;
 mod conv;
 mod eight;
-mod elu;
 mod embedding;
 mod exp;
-mod gelu;
 mod gradient;
-mod half_snake;
 mod layer_norm;
 mod layers;
 pub(super) mod level;
@@ -22,6 +19,7 @@ mod modulate;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod norm_rotate;
+mod pointwise;
 mod prefetch;
 mod product;
 mod rms_norm;
@@ -39,14 +37,31 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Convolution, FusedLayers, NewTokens, Packed, Packing, Slot,
-    Visibility,
+    Backend, CachedLayer, ConvGeometry, Convolution, FusedLayers, Mask, NewTokens, Packed, Packing,
+    Slot, Visibility, primitive, reference,
     residual::{SnakeParams, UnitTensors},
+    tensor,
 };
 use eight::Q8;
 
 /// Number of elements below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 14;
+
+/// True if all tensors of an argument are f32, by the types of the table in `kernel/operations.rs`.
+macro_rules! is_f32 {
+    (Float $x:ident) => {
+        $x.dtype() == DType::F32
+    };
+    (Maybe $x:ident) => {
+        $x.as_ref().is_none_or(|x| x.dtype() == DType::F32)
+    };
+    ([Float; $count:literal] $x:ident) => {
+        $x.iter().all(|x| x.dtype() == DType::F32)
+    };
+    ($other:tt $x:ident) => {
+        true
+    };
+}
 
 impl Backend for Flex {
     const MOST_SEPARATE_ROWS: usize = product::MOST_ROWS;
@@ -142,30 +157,30 @@ impl Backend for Flex {
     }
 
     kernel! { product = product::product }
-    kernel! { rms_norm = rms_norm::rms_norm }
-    kernel! { layer_norm = layer_norm::layer_norm }
+    kernel! { f32 rms_norm = rms_norm::rms_norm }
+    kernel! { f32 layer_norm = layer_norm::layer_norm }
     kernel! { ada_norm = modulate::ada_norm }
     kernel! { add_gated = modulate::add_gated }
     kernel! { norm_rotate = norm_rotate::norm_rotate }
-    kernel! { rotate = rotate::rotate }
-    kernel! { swiglu = swiglu::swiglu }
-    kernel! { gelu = gelu::gelu }
-    kernel! { gelu_tanh = gelu::gelu_tanh }
-    kernel! { elu = elu::elu }
+    kernel! { f32 rotate = rotate::rotate }
+    kernel! { f32 swiglu = swiglu::swiglu }
+    kernel! { f32 gelu = pointwise::gelu }
+    kernel! { f32 gelu_tanh = pointwise::gelu_tanh }
+    kernel! { f32 elu = pointwise::elu }
     kernel! { attention = attention::attention }
-    kernel! { cache_write = cache::cache_write }
-    kernel! { snake = snake::snake }
-    kernel! { add_snake = snake::add_snake }
-    kernel! { half_snake = half_snake::half_snake }
+    kernel! { f32 cache_write = cache::cache_write }
+    kernel! { f32 snake = snake::snake }
+    kernel! { f32 add_snake = snake::add_snake }
+    kernel! { f32 half_snake = activation::half_snake }
     kernel! { conv1d = conv::conv1d }
     kernel! { conv_transpose1d = spread::conv_transpose1d }
     kernel! { product_gradients = product::product_gradients }
-    kernel! { rms_norm_gradients = gradient::rms_norm_gradients }
+    kernel! { f32 rms_norm_gradients = gradient::rms_norm_gradients }
     kernel! { ada_norm_gradients = modulate::ada_norm_gradients }
     kernel! { add_gated_gradients = modulate::add_gated_gradients }
-    kernel! { swiglu_gradients = gradient::swiglu_gradients }
-    kernel! { attention_gradients = attention::attention_gradients }
-    kernel! { snake_gradients = snake::snake_gradients }
+    kernel! { f32 swiglu_gradients = gradient::swiglu_gradients }
+    kernel! { f32 attention_gradients = attention::attention_gradients }
+    kernel! { f32 snake_gradients = snake::snake_gradients }
     kernel! { filter_gradient = conv::filter_gradient }
 }
 
@@ -230,6 +245,7 @@ fn from_values<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTenso
 mod tests {
     use burn::tensor::Tensor;
 
+    pub(super) use super::level::tests::at_every_level;
     use super::*;
     pub(super) use crate::testing::{random, values};
 
@@ -249,7 +265,7 @@ mod tests {
     fn a_long_window_is_copied_as_it_is() {
         let x = random([2, 3, 21_000]);
         for (axis, start, length) in [(2, 7, 20_000), (1, 1, 2)] {
-            let window: FlexTensor = super::super::primitive(x.clone().narrow(axis, start, length));
+            let window: FlexTensor = primitive(x.clone().narrow(axis, start, length));
             let copy = contiguous(window.clone());
             assert_eq!(copy.layout().start_offset(), 0);
             assert!(copy.into_data() == window.to_contiguous().into_data());

@@ -132,7 +132,10 @@ pub fn attention_gradients<B: Backend>(
     let (q, gradient) = (together(q), together(gradient));
     let scores = q.clone().mul_scalar(scale).matmul(k.clone().swap_dims(2, 3));
     let scores = scores.reshape([batch, heads, queries, keys]);
-    let weights = activation::softmax(attention::masked(scores, mask, f32::MIN), 3);
+    let weights = activation::softmax(
+        attention::masked(scores, [&(0..queries), &(0..keys)], mask, f32::MIN),
+        3,
+    );
     let weights = weights.reshape([batch, kv_heads, heads / kv_heads * queries, keys]);
     let of_v = weights.clone().swap_dims(2, 3).matmul(gradient.clone());
     let of_weights = gradient.matmul(v.swap_dims(2, 3));
@@ -140,7 +143,7 @@ pub fn attention_gradients<B: Backend>(
     let of_scores = weights * (of_weights - along) * scale;
     // Hidden scores have no gradient, not even in a row where all are hidden.
     let of_scores = of_scores.reshape([batch, heads, queries, keys]);
-    let of_scores = attention::masked(of_scores, mask, 0.0);
+    let of_scores = attention::masked(of_scores, [&(0..queries), &(0..keys)], mask, 0.0);
     let of_scores = of_scores.reshape([batch, kv_heads, heads / kv_heads * queries, keys]);
     let of_q = of_scores.clone().matmul(k).reshape([batch, heads, queries, width]);
     let of_k = of_scores.swap_dims(2, 3).matmul(q);

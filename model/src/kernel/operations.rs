@@ -24,8 +24,9 @@
 //! An implementation of `Backend` states a method in one line:
 //!
 //! ```text
-//! kernel! { name = path::of::a::function }   // the method calls this function
-//! kernel! { record name }                    // the method records the operation: cube/fusion.rs
+//! kernel! { name = path::of::a::function }       // the method calls this function
+//! kernel! { f32 name = path::of::a::function }   // the same if all floats are f32, else the row's body: flex.rs
+//! kernel! { record name }                        // the method records the operation: cube/fusion.rs
 //! ```
 //!
 //! Only a row with `as` can be recorded. It gives the shape and type of each result. Its functions
@@ -353,7 +354,7 @@ macro_rules! methods {
     };
 }
 
-/// Writes the macro `kernel!`, with two arms per row.
+/// Writes the macro `kernel!`, with three arms per row.
 macro_rules! kernels {
     ($(
         $(#[$doc:meta])*
@@ -366,6 +367,15 @@ macro_rules! kernels {
                 ($name = $by:expr) => {
                     fn $name($($arg: kind!($kind)),*) -> kind!($out) {
                         ($by)($($arg),*)
+                    }
+                };
+                (f32 $name = $by:expr) => {
+                    fn $name($($arg: kind!($kind)),*) -> kind!($out) {
+                        if [$(is_f32!($kind $arg)),*].into_iter().all(|is_f32| is_f32) {
+                            return ($by)($($arg),*);
+                        }
+                        $(let $arg = wrapped!($kind $arg);)*
+                        $body
                     }
                 };
                 (record $name) => {

@@ -1,9 +1,10 @@
 //! Every operation in plain Burn operations: the definition of correctness on every backend.
 //!
-//! The functions of the same names in [`super`] document the computation and the shapes.
+//! The functions of the same names in [`super`] document the computation and the shapes. Functions
+//! without a kernel are their own fronts: `clamp`, `silu`, `soft_clamp` and `softplus`.
 
 use burn::tensor::{
-    DType, Int, Tensor, activation, f16, module,
+    DType, Int, Tensor, activation, module,
     ops::{ConvOptions, ConvTransposeOptions},
 };
 
@@ -157,13 +158,11 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
     x + y * gate
 }
 
-/// Reference of [`super::keep_finite`], with the same shapes.
-pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    let most = f16::MAX.to_f32();
-    super::clamp(x, -most, most)
-}
-
-/// Reference of [`super::clamp`], with the same shapes.
+/// Clamps `x`, of any shape, to `least` and `most`. NaN stays NaN.
+///
+/// It replaces Burn's `clamp`, which fails on GPUs in two ways (Burn 0.21). Some GPUs return a
+/// bound for NaN. If it is fused with a product that repeats `x` along its last axis, the kernel
+/// compares vectors of bounds with scalars of `x`, which a driver may reject.
 pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
     let (below, above) = (x.clone().lower_elem(least), x.clone().greater_elem(most));
     x.mask_fill(below, least).mask_fill(above, most)
@@ -179,7 +178,7 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     Tensor::cat(vec![rotated, second * cos + first * sin], 3)
 }
 
-/// Reference of [`super::silu`], with the same shapes.
+/// Returns `x sigmoid(x)`, for any shape.
 pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(x)
 }
@@ -248,7 +247,11 @@ pub fn moments<B: Backend>(
     [mean, variance.clamp_min(least).sqrt()]
 }
 
-/// Reference of [`super::soft_clamp`], with the same shapes.
+/// Returns `bound tanh(x / bound)`: the soft limit of FSQ beyond the outermost level.
+///
+/// # Shapes
+/// - `x`, output: `[.., levels]`
+/// - `bound`: `[levels]`
 pub fn soft_clamp<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     bound: Tensor<B, 1>,
@@ -257,7 +260,7 @@ pub fn soft_clamp<B: Backend, const D: usize>(
     (x / bound.clone()).tanh() * bound
 }
 
-/// Reference of [`super::softplus`], with the same shapes.
+/// Returns `ln(1 + e^x)` for any shape, and `x` itself above 20, as PyTorch does.
 pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     // PyTorch's threshold: above 20 `softplus(x)` equals `x` in f32, and `exp` may overflow.
     let large = x.clone().greater_elem(20.0);

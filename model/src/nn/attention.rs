@@ -3,11 +3,13 @@
 //! Source: Ainslie et al. 2023, arXiv:2305.13245; queries and keys normalised by head: Qwen3
 //! technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`.
 
+use std::fmt::Arguments;
+
 use burn::{module::Module, tensor::Tensor};
 
 use super::{LayerShape, LayerSpec, LayerWeights, Linear, Past, RmsNorm, Rope};
 use crate::{
-    Backend,
+    Backend, Tap,
     kernel::{self, Mask, Visibility, Weight},
 };
 
@@ -81,35 +83,16 @@ impl<B: Backend> Attention<B> {
         ]
     }
 
-    /// Computes self attention.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[B, L, H]`
-    pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        self.output(self.mixed(x, Some(rope), mask, None))
-    }
-
-    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
-    ///
-    /// # Shapes
-    /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
-    pub fn forward_added(
-        &self,
-        residual: Tensor<B, 3>,
-        gate: Option<Tensor<B, 3>>,
-        x: Tensor<B, 3>,
-        rope: &Rope<B>,
-        mask: &Mask<B>,
-    ) -> Tensor<B, 3> {
-        self.output_added(residual, gate, self.mixed(x, Some(rope), mask, None))
-    }
-
-    /// [`Self::forward`] before its output projection, `[B, L, heads D]`, with or without rotation,
-    /// and with or without keys and values of earlier positions.
+    /// Computes self attention without its output map, with or without rotation, and with or without
+    /// keys and values of earlier positions. See [`Self::add_output`].
     ///
     /// Without a cache, keys and values are rounded as the maps round their input, so that attention
     /// reads half as many bytes. In a cache they keep the type that the network computes in.
-    pub(super) fn mixed(
+    ///
+    /// # Shapes
+    /// - `x`: `[B, L, H]`
+    /// - output: `[B, L, heads D]`
+    pub(crate) fn mixed(
         &self,
         x: Tensor<B, 3>,
         rope: Option<&Rope<B>>,
@@ -136,19 +119,20 @@ impl<B: Backend> Attention<B> {
         Self::attend(self.queries(x.narrow(1, 0, 1), first.as_ref()), k, v, mask)
     }
 
-    /// Computes the output projection of `mixed`, `[B, L, heads D]`.
-    pub(super) fn output(&self, mixed: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.o_proj.forward(mixed)
-    }
-
-    /// Computes `residual + gate output(mixed)`, or without a gate `residual + output(mixed)`.
-    pub(super) fn output_added(
+    /// Computes `residual + gate output(mixed)`, or without a gate `residual + output(mixed)`, with
+    /// the output map; taps the output as `name`.
+    ///
+    /// # Shapes
+    /// - `residual`, output: `[B, L, H]`, `gate`: `[B, 1, H]`, `mixed`: `[B, L, heads D]`
+    pub(crate) fn add_output(
         &self,
         residual: Tensor<B, 3>,
         gate: Option<Tensor<B, 3>>,
         mixed: Tensor<B, 3>,
+        name: Arguments<'_>,
+        tap: &mut impl Tap<B>,
     ) -> Tensor<B, 3> {
-        self.o_proj.forward_added(residual, gate, mixed)
+        self.o_proj.forward_added(residual, gate, mixed, name, tap)
     }
 
     /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key norms,
@@ -160,35 +144,18 @@ impl<B: Backend> Attention<B> {
         Some(([q?, k?, v?, o?], [q_norm.weight(), k_norm.weight()]))
     }
 
-    /// Computes cross attention from `x` to another sequence, without positions; see
-    /// [`Self::keys_values`].
+    /// Computes cross attention from `x` to another sequence, without positions and the output map; see
+    /// [`Self::keys_values`] and [`Self::add_output`].
     ///
     /// # Shapes
-    /// - `x`, output: `[B, P, H]`
-    pub fn forward_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
-        self.output(self.mixed_cross(x, source))
-    }
-
-    /// Computes `residual + forward_cross(x)`.
-    ///
-    /// # Shapes
-    /// - `residual`, `x`, output: `[B, P, H]`
-    pub fn forward_cross_added(
-        &self,
-        residual: Tensor<B, 3>,
-        x: Tensor<B, 3>,
-        source: &KeysValues<B>,
-    ) -> Tensor<B, 3> {
-        self.output_added(residual, None, self.mixed_cross(x, source))
-    }
-
-    /// [`Self::forward_cross`] before its output projection, `[B, P, heads D]`.
-    fn mixed_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
+    /// - `x`: `[B, P, H]`
+    /// - output: `[B, P, heads D]`
+    pub(crate) fn mixed_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = source.clone();
         Self::attend(self.queries(x, None), k, v, &Mask::by_position(Visibility::Full))
     }
 
-    /// Returns the attention weights of [`Self::forward_cross`] for the query heads `heads`.
+    /// Returns the attention weights of cross attention for the query heads `heads`.
     ///
     /// # Panics
     /// If a head does not exist, or `heads` is empty.

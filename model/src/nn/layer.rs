@@ -22,7 +22,7 @@ use burn::{
 use super::{Attention, Mlp, Norm, Past, Rope, random};
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{self, CachingLayer, LayerWeights, Mask, NewTokens},
+    kernel::{CachingLayer, LayerWeights, Mask, NewTokens},
 };
 
 /// One layer.
@@ -130,19 +130,12 @@ impl<B: Backend> Layer<B> {
     ) -> Tensor<B, 3> {
         let [batch, ..] = x.dims();
         let gate = |scale: &Option<LayerScale<B>>| scale.as_ref().map(|scale| scale.gate(batch));
+        let attention = format_args!("{name}.self_attn.out");
         let scale = gate(&self.self_attn_layer_scale);
-        let x = if T::LOOKS {
-            let attended = self.self_attn.output(mixed);
-            tap.tap(format_args!("{name}.self_attn.out"), &attended);
-            match scale {
-                Some(scale) => kernel::add_gated(x, scale, attended),
-                None => kernel::add(x, attended),
-            }
-        } else {
-            self.self_attn.output_added(x, scale, mixed)
-        };
+        let x = self.self_attn.add_output(x, scale, mixed, attention, tap);
         let normed = self.post_attention_layernorm.forward(x.clone());
-        let x = self.mlp.forward_added(x, gate(&self.mlp_layer_scale), normed);
+        let scale = gate(&self.mlp_layer_scale);
+        let x = self.mlp.forward_added(x, scale, normed, format_args!(""), &mut NoTap);
         tap.tap(format_args!("{name}.out"), &x);
         x
     }

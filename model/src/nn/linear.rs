@@ -2,6 +2,8 @@
 //!
 //! Source: `torch.nn.Linear` and `torch.nn.Embedding`, as PyTorch's documentation defines them.
 
+use std::fmt::Arguments;
+
 use burn::{
     module::{Module, Param},
     tensor::{DType, Int, Tensor},
@@ -9,7 +11,7 @@ use burn::{
 
 use super::{LowRank, WeightParam, random, random_weight};
 use crate::{
-    Backend,
+    Backend, Tap,
     kernel::{self, Weight},
 };
 
@@ -80,20 +82,30 @@ impl<B: Backend> Linear<B> {
         (self.bias.is_none() && self.low_rank.is_none()).then(|| self.weight.val())
     }
 
-    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`; taps
+    /// `forward(x)` as `name`.
     ///
     /// # Shapes
     /// - `residual`, output: `[B, P, out]`, `gate`: `[B, 1, out]`, `x`: `[B, P, in]`
-    pub fn forward_added(
+    pub fn forward_added<T: Tap<B>>(
         &self,
         residual: Tensor<B, 3>,
         gate: Option<Tensor<B, 3>>,
         x: Tensor<B, 3>,
+        name: Arguments<'_>,
+        tap: &mut T,
     ) -> Tensor<B, 3> {
-        match (self.alone(), gate) {
-            (Some(weight), gate) => kernel::linear_added(residual, gate, x, weight),
-            (None, None) => kernel::add(residual, self.forward(x)),
-            (None, Some(gate)) => kernel::add_gated(residual, gate, self.forward(x)),
+        // A fused operation has no such result to tap.
+        if !T::LOOKS
+            && let Some(weight) = self.alone()
+        {
+            return kernel::linear_added(residual, gate, x, weight);
+        }
+        let y = self.forward(x);
+        tap.tap(name, &y);
+        match gate {
+            Some(gate) => kernel::add_gated(residual, gate, y),
+            None => kernel::add(residual, y),
         }
     }
 

@@ -2,11 +2,13 @@
 //!
 //! Source: Shazeer 2020, arXiv:2002.05202 (SwiGLU); Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
+use std::fmt::Arguments;
+
 use burn::{module::Module, tensor::Tensor};
 
 use super::{LayerSpec, LayerWeights, Linear};
 use crate::{
-    Backend,
+    Backend, Tap,
     kernel::{self, Weight},
 };
 
@@ -61,13 +63,8 @@ impl<B: Backend> Mlp<B> {
         Some([self.gate_proj.as_ref()?.alone()?, self.up_proj.alone()?, self.down_proj.alone()?])
     }
 
-    /// # Shapes
-    /// - `x`, output: `[B, L, H]`
-    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.down_proj.forward(self.inner(x))
-    }
-
-    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    /// Computes `residual + gate mlp(x)`, or without a gate `residual + mlp(x)`; taps `mlp(x)` as
+    /// `name`.
     ///
     /// # Shapes
     /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
@@ -76,8 +73,10 @@ impl<B: Backend> Mlp<B> {
         residual: Tensor<B, 3>,
         gate: Option<Tensor<B, 3>>,
         x: Tensor<B, 3>,
+        name: Arguments<'_>,
+        tap: &mut impl Tap<B>,
     ) -> Tensor<B, 3> {
-        self.down_proj.forward_added(residual, gate, self.inner(x))
+        self.down_proj.forward_added(residual, gate, self.inner(x), name, tap)
     }
 
     /// Computes the input of the last map.

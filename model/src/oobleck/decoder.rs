@@ -12,11 +12,10 @@ use burn::{
 
 use super::{
     Config,
-    residual::{ResidualUnit, residual_units, same},
+    residual::{ResidualUnit, resampling, residual_units, same},
 };
 use crate::{
     Backend, NoTap, Tap,
-    kernel::ConvGeometry,
     nn::{Conv1d, ConvTranspose1d, Snake},
 };
 
@@ -88,11 +87,7 @@ impl<B: Backend> Decoder<B> {
             conv_t1: ConvTranspose1d::init_with_bias(
                 [wide, narrow],
                 2 * ratio,
-                ConvGeometry {
-                    stride: ratio,
-                    padding: [ratio.div_ceil(2); 2],
-                    ..Default::default()
-                },
+                resampling(ratio),
                 device,
             ),
             res_unit1: ResidualUnit::init(narrow, 1, device),

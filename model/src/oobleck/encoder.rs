@@ -12,11 +12,10 @@ use burn::{
 
 use super::{
     Config,
-    residual::{ResidualUnit, residual_units, same},
+    residual::{ResidualUnit, resampling, residual_units, same},
 };
 use crate::{
-    Backend,
-    kernel::{self, ConvGeometry},
+    Backend, kernel,
     nn::{Conv1d, Snake},
 };
 
@@ -84,16 +83,7 @@ impl<B: Backend> Encoder<B> {
             res_unit2: ResidualUnit::init(narrow, 3, device),
             res_unit3: ResidualUnit::init(narrow, 9, device),
             snake1: Snake::init(narrow, device),
-            conv1: Conv1d::init_with_bias(
-                [narrow, wide],
-                2 * ratio,
-                ConvGeometry {
-                    stride: ratio,
-                    padding: [ratio.div_ceil(2); 2],
-                    ..Default::default()
-                },
-                device,
-            ),
+            conv1: Conv1d::init_with_bias([narrow, wide], 2 * ratio, resampling(ratio), device),
         };
         let sound = [config.audio_channels, config.encoder_hidden_size];
         Self {

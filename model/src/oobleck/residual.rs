@@ -63,3 +63,8 @@ pub(super) fn residual_units<B: Backend>(
 pub(super) fn same(kernel: usize) -> ConvGeometry {
     ConvGeometry { padding: [kernel / 2; 2], ..Default::default() }
 }
+
+/// Returns the geometry of a filter of `2 ratio` taps that changes the rate by `ratio`.
+pub(super) fn resampling(ratio: usize) -> ConvGeometry {
+    ConvGeometry { stride: ratio, padding: [ratio.div_ceil(2); 2], ..Default::default() }
+}

@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use burn::{
     module::Module,
-    tensor::{DType, Int, Tensor, TensorData},
+    tensor::{DType, Int, Tensor},
 };
 
 use super::{Config, Model};
 use crate::{
     Backend, NoTap, Place, Tap,
     kernel::{self, Weight},
-    nn::{Cache, Linear},
+    nn::{Cache, Linear, ids_in_rows},
 };
 
 /// A causal language model: the trunk and a head, which is the embedding table unless the
@@ -90,8 +90,8 @@ impl<B: Backend> Causal<B> {
         device: &B::Device,
     ) -> Tensor<B, 2> {
         let slots = cache.next(row..row + 1);
-        let x = self.model.embedded(rows_of(ids, 1, device));
-        self.model.forward_cached_all(x, &slots, cache).squeeze_dim::<2>(0).cast(DType::F32)
+        let x = self.model.embedded(ids_in_rows(ids.iter().copied(), 1, device));
+        self.model.forward_cached(x, &slots, ids.len(), cache).squeeze_dim::<2>(0).cast(DType::F32)
     }
 
     /// Appends one token to each of `rows` in one pass and returns their final hidden states.
@@ -127,7 +127,7 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
     ) -> Tensor<B, 2> {
         let slots = cache.next(rows);
-        let hidden = self.model.forward_cached(embeddings, &slots, cache);
+        let hidden = self.model.forward_cached(embeddings, &slots, 1, cache);
         hidden.squeeze_dim::<2>(1).cast(DType::F32)
     }
 
@@ -139,8 +139,8 @@ impl<B: Backend> Causal<B> {
         device: &B::Device,
     ) -> Tensor<B, 2> {
         B::on_pool(|| {
-            let embeddings = self.model.embedded(rows_of(ids, rows.len(), device));
-            self.read_embedded(embeddings, rows, cache)
+            let ids = ids_in_rows(ids.iter().copied(), rows.len(), device);
+            self.read_embedded(self.model.embedded(ids), rows, cache)
         })
     }
 
@@ -170,13 +170,6 @@ impl<B: Backend> Causal<B> {
             None => self.model.table(),
         }
     }
-}
-
-/// Returns ids as a tensor with `rows` rows.
-fn rows_of<B: Backend>(ids: &[u32], rows: usize, device: &B::Device) -> Tensor<B, 2, Int> {
-    let shape = [rows, ids.len() / rows];
-    let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
-    Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
 impl Config {

@@ -45,9 +45,7 @@ pub struct Config {
     hidden_act: String,
     #[serde(default)]
     use_sliding_window: bool,
-    #[serde(default)]
     rope_scaling: Option<serde_json::Value>,
-    #[serde(default)]
     layer_types: Option<Vec<String>>,
     #[serde(flatten)]
     rest: Rest,

@@ -97,47 +97,25 @@ impl<B: Backend> Model<B> {
         self.embed_tokens.forward(ids)
     }
 
-    /// Appends new tokens to the cache and returns the last hidden state of the last token of each
+    /// Appends new tokens to the cache and returns the hidden states of the last `wanted` tokens of each
     /// sequence, after the final norm.
     ///
     /// Takes several tokens of one sequence, or one token for each of several sequences.
     ///
     /// # Shapes
     /// - `x`: `[slots, t, H]`, embeddings in the computation type
-    /// - output: `[slots, 1, H]`, in the computation type
+    /// - output: `[slots, wanted, H]`, in the computation type
     pub(super) fn forward_cached(
         &self,
         x: Tensor<B, 3>,
         slots: &[Slot],
+        wanted: usize,
         cache: &mut Cache<B>,
     ) -> Tensor<B, 3> {
-        let last = x.dims()[1] - 1;
-        let hidden = self.through_cached(x, slots, cache);
-        self.norm.forward(hidden.narrow(1, last, 1))
-    }
-
-    /// [`Self::forward_cached`] that returns the hidden states of all new tokens.
-    ///
-    /// # Shapes
-    /// - output: `[slots, t, H]`, in the computation type
-    pub(super) fn forward_cached_all(
-        &self,
-        x: Tensor<B, 3>,
-        slots: &[Slot],
-        cache: &mut Cache<B>,
-    ) -> Tensor<B, 3> {
-        self.norm.forward(self.through_cached(x, slots, cache))
-    }
-
-    /// [`Self::forward_cached_all`] without the final norm.
-    fn through_cached(
-        &self,
-        x: Tensor<B, 3>,
-        slots: &[Slot],
-        cache: &mut Cache<B>,
-    ) -> Tensor<B, 3> {
+        let before = x.dims()[1] - wanted;
         let positions = Positions { rope_theta: Some(self.rope_theta), window: None };
-        forward_cached(&self.layers, x, slots, positions, cache)
+        let hidden = forward_cached(&self.layers, x, slots, positions, cache);
+        self.norm.forward(hidden.narrow(1, before, wanted))
     }
 
     /// Returns the embedding table, `[vocabulary, H]`.

@@ -19,3 +19,4 @@ pub use config::Config;
 pub use decoder::{Decoder, DecoderState};
 pub use encoder::{Encoder, EncoderState};
 pub(super) use quantizer::ResidualDequantizer;
+pub(super) use transformer::Settings as TransformerSettings;

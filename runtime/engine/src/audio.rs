@@ -19,7 +19,7 @@ mod wav;
 pub mod write;
 
 /// A sound: one vector of samples per channel, all of equal length.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Audio {
     /// Samples in `[-1, 1]` once normalised, `[C][S]`.
     pub channels: Vec<Vec<f32>>,

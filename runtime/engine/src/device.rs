@@ -94,9 +94,7 @@ impl Engine {
     pub fn run<W: BackendWork>(self, work: W) -> Result<W::Output, Error> {
         self.device.run(self.dtype, work)
     }
-}
 
-impl Engine {
     /// Bytes per number of its networks.
     pub fn widths(self) -> memory::Widths {
         match self.device {

@@ -276,6 +276,17 @@ impl Error {
         }
         self
     }
+
+    /// Returns the full text that the language model had written when it failed.
+    pub fn written(&self) -> Option<&str> {
+        match self {
+            Self::Scores { had, .. }
+            | Self::NeverStopped { had, .. }
+            | Self::Repeats { had, .. }
+            | Self::NothingValid { had, .. } => Some(had),
+            _ => None,
+        }
+    }
 }
 
 /// Returns a number of values, before `not finite`.
@@ -295,19 +306,6 @@ fn after(had: &str) -> String {
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     let end: String = had.chars().skip(count.saturating_sub(SHOWN)).map(plain).collect();
     format!("; it had written: {}{end}", if count > SHOWN { "... " } else { "" })
-}
-
-impl Error {
-    /// Returns the full text that the language model had written when it failed.
-    pub fn written(&self) -> Option<&str> {
-        match self {
-            Self::Scores { had, .. }
-            | Self::NeverStopped { had, .. }
-            | Self::Repeats { had, .. }
-            | Self::NothingValid { had, .. } => Some(had),
-            _ => None,
-        }
-    }
 }
 
 /// Truncates `text` for a message.

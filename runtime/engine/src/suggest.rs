@@ -33,30 +33,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_leads_to_the_name_that_was_meant() {
-        let near = |typed, names: &[&'static str]| nearest(typed, names.iter().copied());
-        assert_eq!(near("trubo", &["turbo", "base", "sft"]), Some("turbo"));
-        assert_eq!(near("dti", &["dit", "vae"]), Some("dit"));
-        assert_eq!(near("COVR", &["text2music", "cover", "cover-nofsq"]), Some("cover"));
-        assert_eq!(near("fp16", &["auto", "f32", "bf16", "f16", "q8"]), Some("f16"));
-        assert_eq!(near("gpu", &["auto", "cpu", "cuda", "wgpu"]), Some("wgpu"));
-        assert_eq!(near("lm-17b", &["lm-1.7b", "lm-0.6b", "lm-4b"]), Some("lm-1.7b"));
-    }
-
-    #[test]
-    fn of_equals_it_is_the_first() {
-        let names = ["turbo", "turbo-shift1", "turbo-shift3", "xl-turbo", "xl-base", "xl-sft"];
-        assert_eq!(nearest("turbo-shift2", names), Some("turbo-shift1"));
-        assert_eq!(nearest("xl", names), Some("xl-turbo"));
-        assert_eq!(nearest("XL-B", names), Some("xl-base"));
-        assert_eq!(nearest("Xl-Sft", names), Some("xl-sft"));
-        assert_eq!(nearest("x", names), None);
-    }
-
-    #[test]
-    fn what_is_like_nothing_leads_nowhere() {
-        for typed in ["", "x", "no/such", "rock"] {
-            assert_eq!(nearest(typed, ["turbo", "base", "sft", "demo"]), None, "{typed}");
+    fn a_slip_leads_to_the_first_name_that_may_be_meant() {
+        let models = "turbo turbo-shift1 turbo-shift3 xl-turbo xl-base xl-sft";
+        for (typed, names, expected) in [
+            ("trubo", "turbo base sft", Some("turbo")),
+            ("dti", "dit vae", Some("dit")),
+            ("COVR", "text2music cover cover-nofsq", Some("cover")),
+            ("fp16", "auto f32 bf16 f16 q8", Some("f16")),
+            ("gpu", "auto cpu cuda wgpu", Some("wgpu")),
+            ("lm-17b", "lm-1.7b lm-0.6b lm-4b", Some("lm-1.7b")),
+            ("turbo-shift2", models, Some("turbo-shift1")),
+            ("xl", models, Some("xl-turbo")),
+            ("XL-B", models, Some("xl-base")),
+            ("Xl-Sft", models, Some("xl-sft")),
+            ("x", models, None),
+            ("", "turbo base sft demo", None),
+            ("x", "turbo base sft demo", None),
+            ("no/such", "turbo base sft demo", None),
+            ("rock", "turbo base sft demo", None),
+        ] {
+            assert_eq!(nearest(typed, names.split(' ')), expected, "{typed}");
         }
     }
 }

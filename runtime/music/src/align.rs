@@ -22,25 +22,17 @@ pub use attention_maps::{Aligned, Extras};
 pub use times::Line;
 
 /// Attention between each token and each frame, `[tokens, frames]`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AttentionMap {
-    /// Number of rows.
-    pub tokens: usize,
-    /// Number of columns.
-    pub frames: usize,
-    /// The values, row by row.
-    pub values: Vec<f32>,
-}
+pub type AttentionMap = Matrix<f32>;
 
 /// A row-major matrix.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Matrix {
+pub struct Matrix<T = f64> {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub columns: usize,
     /// The values, row by row.
-    pub values: Vec<f64>,
+    pub values: Vec<T>,
 }
 
 impl Matrix {
@@ -54,7 +46,7 @@ impl Matrix {
     /// # Panics
     /// If there is no map.
     pub fn mean(maps: &[AttentionMap]) -> Self {
-        let (rows, columns) = (maps[0].tokens, maps[0].frames);
+        let (rows, columns) = (maps[0].rows, maps[0].columns);
         let mut values = vec![0.0; rows * columns];
         for map in maps {
             for (sum, &value) in values.iter_mut().zip(&map.values) {
@@ -97,10 +89,10 @@ pub(crate) mod expected {
     /// Reads the maps of several heads, or one map.
     pub(crate) fn maps(case: &Value) -> Vec<AttentionMap> {
         let shape = wholes(&case["shape"]);
-        let [tokens, frames] = [shape[shape.len() - 2], shape[shape.len() - 1]];
+        let [rows, columns] = [shape[shape.len() - 2], shape[shape.len() - 1]];
         let values: Vec<f32> = floats(&case["in"]).into_iter().map(|x| x as f32).collect();
-        let map = |values: &[f32]| AttentionMap { tokens, frames, values: values.to_vec() };
-        values.chunks(tokens * frames).map(map).collect()
+        let map = |values: &[f32]| AttentionMap { rows, columns, values: values.to_vec() };
+        values.chunks(rows * columns).map(map).collect()
     }
 
     pub(crate) fn close(found: &[f64], wanted: &[f64], most: f64) {

@@ -12,10 +12,7 @@ use acestep_engine::{
     tiling::Tiling,
 };
 use acestep_model::Backend;
-use burn::{
-    module::Module,
-    tensor::{Tensor, TensorData},
-};
+use burn::{module::Module, tensor::Tensor};
 
 use crate::{
     exchange::Array3,
@@ -83,9 +80,7 @@ pub fn decode<B: Backend>(
             latents.shape, config.decoder_input_channels
         )));
     }
-    let data = TensorData::new(latents.data.clone(), latents.shape);
-    let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
-    let latents = networks.catch(stage::VAE, tensor)?;
+    let latents = networks.upload(latents, stage::VAE)?;
     let mut songs = sounds_of(latents, tiling, networks, observe, |song| {
         song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
     })?;

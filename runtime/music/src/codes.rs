@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
     if !text.contains(OPEN) {
         return parse_list(text);
     }
-    let codes: Vec<_> = markup(text).map(code_of_markup).collect();
+    let codes: Vec<_> = markup(text).collect();
     if codes.is_empty() {
         return Err(Error::BadValue {
             field: "audio_codes",
@@ -41,22 +41,17 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
 
 /// Parses every `<|audio_code_N|>`, at most 63999 each: upstream's `_parse_audio_code_string`.
 pub fn parse_markup(text: &str) -> Vec<u32> {
-    markup(text).map(|digits| code_of_markup(digits).min(UPSTREAM_LAST)).collect()
+    markup(text).map(|code| code.min(UPSTREAM_LAST)).collect()
 }
 
-/// Returns the digits of every `<|audio_code_N|>` in `text` and skips any text between them, as
-/// upstream does. Digits of any script count, as in Python's `\d`.
-fn markup(text: &str) -> impl Iterator<Item = &str> {
+/// Returns every `<|audio_code_N|>` in `text` and skips any text between them, as upstream does.
+/// Digits of any script count, as in Python's `\d`; numbers above u32 become `u32::MAX`.
+fn markup(text: &str) -> impl Iterator<Item = u32> {
     // Each piece after an opening begins with the number, if there is one.
     text.split(OPEN).skip(1).filter_map(|piece| {
         let (digits, _) = piece.split_once(CLOSE)?;
-        python::is_decimal(digits).then_some(digits)
+        Some(python::digits(digits)?.parse().unwrap_or(u32::MAX))
     })
-}
-
-/// Converts digits from [`markup`] to a code; numbers above u32 become `u32::MAX`.
-fn code_of_markup(digits: &str) -> u32 {
-    python::digits(digits).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX)
 }
 
 /// Parses ASCII digits as a code; numbers above u32 become `u32::MAX`.
@@ -69,7 +64,7 @@ fn code(digits: &str) -> Option<u32> {
 ///
 /// # Errors
 /// [`SongError::BadCode`] for the first item that is not a whole number.
-pub fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
+fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
     let text = text.trim().trim_end_matches(',');
     text.split([',', '\n'])
         .flat_map(|item| {
@@ -99,15 +94,14 @@ pub fn to_markup(codes: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_goldens::golden_json;
+    use crate::test_goldens::golden_cases;
 
     /// Golden: `dit_prompts.json`, `_parse_audio_code_string`.
     #[test]
     fn markup_is_read_as_upstream_reads_it() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        let cases = golden["parse_audio_code_string"].as_array().expect("cases");
+        let cases = golden_cases("a/logic/dit_prompts.json", "parse_audio_code_string");
         assert_eq!(cases.len(), 5);
-        for case in cases {
+        for case in &cases {
             let text = case["in"].as_str().expect("a text");
             let expected: Vec<u32> =
                 serde_json::from_value(case["out"].clone()).expect("a list of codes");

@@ -64,24 +64,10 @@ impl<B: Backend> Timbre<B> {
     }
 }
 
-/// Encodes a batch of prompts.
+/// Combines encoded texts and a timbre to one condition.
 ///
 /// # Errors
-/// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
-pub fn encode<B: Backend>(
-    networks: &Networks<'_, B>,
-    prompts: &[Prompt],
-    timbre: &Timbre<B>,
-    observe: &dyn Observe,
-) -> Result<Conditions<B>, Error> {
-    let texts = encode_text(networks, prompts, observe)?;
-    encode_condition(networks, &texts, timbre, observe)
-}
-
-/// Second half of [`encode`]: combines encoded texts and a timbre to one condition.
-///
-/// # Errors
-/// The errors of [`encode`].
+/// [`Error::Checkpoint`], [`Error::NotFinite`], [`Error::Cancelled`].
 pub fn encode_condition<B: Backend>(
     networks: &Networks<'_, B>,
     texts: &TextStates<B>,
@@ -128,10 +114,10 @@ pub struct TextStates<B: Backend> {
     lyrics: Padded<B>,
 }
 
-/// First half of [`encode`]: runs prompts through the text encoder.
+/// Runs a batch of prompts through the text encoder.
 ///
 /// # Errors
-/// The errors of [`encode`].
+/// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
 pub fn encode_text<B: Backend>(
     networks: &Networks<'_, B>,
     prompts: &[Prompt],
@@ -188,7 +174,8 @@ mod tests {
         let encoded = |networks: &Networks<'_, Flex>, caption: &str, timbre: &Timbre<Flex>| {
             let (caption, lyrics) = (caption.to_owned(), "la".to_owned());
             let prompt = Prompt { caption: caption.clone(), lyrics, plain_caption: Some(caption) };
-            encode(networks, &[prompt], timbre, &Unobserved).map(|conditions| {
+            let texts = encode_text(networks, &[prompt], &Unobserved)?;
+            encode_condition(networks, &texts, timbre, &Unobserved).map(|conditions| {
                 [Some(conditions.first), conditions.later].map(|it| it.map(|it| to_host(it.hidden)))
             })
         };

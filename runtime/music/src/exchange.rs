@@ -155,16 +155,11 @@ impl Conditioning {
     /// [`Error::File`] if a file is missing or unreadable; [`SongError::Conditioning`] if one does not
     /// have the expected format, or if the two forms differ.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        if folder.is_file() {
-            let conditioning = load_safetensors(folder)?;
-            conditioning.check(folder)?;
-            return Ok(conditioning);
-        }
+        let is_file = folder.is_file();
+        let path = if is_file { folder.to_owned() } else { folder.join(SAFETENSORS) };
         let any_bin = NAMES.iter().any(|name| folder.join(format!("{name}.bin")).exists());
-        let path = folder.join(SAFETENSORS);
-        let both = any_bin && path.exists();
         let conditioning = if any_bin { load_bins(folder)? } else { load_safetensors(&path)? };
-        if both && load_safetensors(&path)? != conditioning {
+        if any_bin && path.exists() && load_safetensors(&path)? != conditioning {
             return bad(&path, "it differs from the .bin files beside it: remove one form".into());
         }
         conditioning.check(folder)?;
@@ -298,7 +293,7 @@ fn finite(path: &Path, array: Array3) -> Result<Array3, Error> {
 
 /// Reads little-endian values.
 pub(crate) fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
 }
 
 fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {

@@ -7,7 +7,6 @@ use acestep_engine::{
     audio::{Audio, read},
 };
 use acestep_model::Backend;
-use burn::tensor::{Tensor, TensorData};
 
 use crate::{
     ModelInfo, Plan, Request, SongError,
@@ -165,10 +164,8 @@ impl Inputs {
         };
         let with_noise = |(inputs, prepared): (&&Self, Result<SamplingInputs<B>, Error>)| {
             let mut prepared = prepared?;
-            if let Some((_, Array3 { shape, data })) = &inputs.noise {
-                let data = TensorData::new(data.clone(), *shape);
-                let tensor = || Ok(Tensor::from_data(data, networks.device()));
-                prepared.start.noise = networks.catch(stage::DIFFUSION, tensor)?;
+            if let Some((_, noise)) = &inputs.noise {
+                prepared.start.noise = networks.upload(noise, stage::DIFFUSION)?;
             }
             Ok(prepared)
         };

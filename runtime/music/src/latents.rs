@@ -29,8 +29,8 @@ use std::{
 
 use acestep_engine::{
     Action, Error,
+    check::choice,
     files::{Existing, write_whole},
-    nearest,
 };
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -88,12 +88,8 @@ impl FromStr for LatentsFormat {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let fits = |format: &Self| text.trim().eq_ignore_ascii_case(format.name());
-        Self::ALL.into_iter().find(fits).ok_or_else(|| Error::BadValue {
-            field: "format",
-            value: acestep_engine::error::shortened(text),
-            why: "use safetensors, vae, nac8 or nac4".into(),
-            near: nearest(text, Self::ALL.map(Self::name)).map(str::to_owned),
-        })
+        let found = Self::ALL.into_iter().find(fits);
+        found.map_or_else(|| choice("format", Some(text), &Self::NAMES), Ok)
     }
 }
 

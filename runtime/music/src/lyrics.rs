@@ -1,6 +1,21 @@
 //! Lyrics as a user writes them.
 
+use std::sync::LazyLock;
+
 use acestep_engine::Notice;
+use regex::Regex;
+
+/// Time stamps at the start of a line, such as `[01:23.45]`.
+static OF_LINE: LazyLock<Regex> = LazyLock::new(|| times(r"^(?:\s*\[TIME\])+"));
+
+/// A time stamp of a word, such as `<01:23.45>`.
+static OF_WORD: LazyLock<Regex> = LazyLock::new(|| times(r"<TIME>\s*"));
+
+/// Compiles a pattern in which `TIME` stands for minutes, seconds and perhaps decimals.
+fn times(pattern: &str) -> Regex {
+    let time = "[0-9]{1,3}:[0-9]{1,2}(?:[.:][0-9]{1,3})?";
+    Regex::new(&pattern.replace("TIME", time)).expect("the pattern is a constant")
+}
 
 /// True for a text that says that the song has no voice.
 pub fn is_instrumental(lyrics: &str) -> bool {
@@ -24,7 +39,7 @@ pub fn cleaned(lyrics: &str) -> (String, Vec<Notice>) {
             "control characters are left out of the lyrics: is it a text file?".to_owned(),
         ));
     }
-    if text.lines().any(|line| time(line, ['[', ']']).is_some()) {
+    if text.lines().any(|line| OF_LINE.is_match(line)) {
         let is_sung = |line: &&str| !FACTS.iter().any(|fact| line.trim_start().starts_with(fact));
         let lines = text.lines().filter(is_sung).map(without_times);
         let lines = lines.collect::<Vec<_>>().join("\n");
@@ -44,36 +59,7 @@ const FACTS: [&str; 9] =
 
 /// Removes the time stamps at the start of a line and within it.
 pub(crate) fn without_times(line: &str) -> String {
-    let mut rest = line;
-    while let Some(after) = time(rest, ['[', ']']) {
-        rest = after;
-    }
-    let mut words = String::new();
-    while let Some((before, _)) = rest.split_once('<') {
-        words.push_str(before);
-        let at = &rest[before.len()..];
-        rest = match time(at, ['<', '>']) {
-            Some(after) => after.trim_start(),
-            None => {
-                words.push('<');
-                &at[1..]
-            }
-        };
-    }
-    words.push_str(rest);
-    words.trim().to_owned()
-}
-
-/// Returns the rest of `text` after a leading time stamp such as `[01:23.45]`.
-fn time(text: &str, [open, close]: [char; 2]) -> Option<&str> {
-    let (inside, after) = text.trim_start().strip_prefix(open)?.split_once(close)?;
-    let (minutes, seconds) = inside.split_once(':')?;
-    let is_number = |part: &str, most: usize| {
-        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let (seconds, fraction) = seconds.split_once(['.', ':']).unwrap_or((seconds, "0"));
-    let is_time = is_number(minutes, 3) && is_number(seconds, 2) && is_number(fraction, 3);
-    is_time.then_some(after)
+    OF_WORD.replace_all(&OF_LINE.replace(line, ""), "").trim().to_owned()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! stage's widest point, with attention that stores no score matrix.
 
 use acestep_engine::{
-    Device,
+    Device, Stage,
     device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product},
     tiling::Tiling,
 };
@@ -25,14 +25,10 @@ pub(crate) fn text_encoder(
     tokens: usize,
     widths: Widths,
 ) -> MemoryNeed {
-    let sizes = trunk(config);
     MemoryNeed {
-        stage: stage::TEXT_ENCODER,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work: sizes.work(tokens, widths.number),
-        cache: 0,
+        work: trunk(config).work(tokens, widths.number),
         largest: widths.weights_of_others(table(config)),
+        ..network(stage::TEXT_ENCODER, widths.weights_of_others(parameters))
     }
 }
 
@@ -44,14 +40,10 @@ pub(crate) fn conditioner(
     widths: Widths,
 ) -> MemoryNeed {
     let sizes = sizes_of(config, config.encoder_hidden_size, config.encoder_intermediate_size);
-    let work = sizes.work(tokens, widths.number);
     MemoryNeed {
-        stage: stage::CONDITION,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work,
-        cache: 0,
+        work: sizes.work(tokens, widths.number),
         largest: sizes.widest(tokens, widths.number),
+        ..network(stage::CONDITION, widths.weights_of_others(parameters))
     }
 }
 
@@ -71,12 +63,10 @@ pub(crate) fn diffusion(
     let keys = config.num_key_value_heads * config.head_dim;
     let cache = 2 * product(&[config.num_hidden_layers, keys, tokens]) * widths.number;
     MemoryNeed {
-        stage: stage::DIFFUSION,
-        lifetime: Lifetime::Run,
-        weights: widths.weights(parameters),
         work: sizes.work(patches, widths.number),
         cache,
         largest: sizes.widest(patches, widths.number),
+        ..network(stage::DIFFUSION, widths.weights(parameters))
     }
 }
 
@@ -123,12 +113,11 @@ pub(crate) fn language_model(
     let one = product(&[keys, positions, rows]) * widths.number;
     let scores = product(&[config.vocab_size, rows]) * 4;
     MemoryNeed {
-        stage: stage::LM_CODES,
         lifetime: Lifetime::Stage,
-        weights: widths.weights(parameters),
         work: sizes.work(PIECE.min(positions), widths.number) + 2 * scores,
         cache: 2 * config.num_hidden_layers as u64 * one,
         largest: widths.weights(table(config)).max(one),
+        ..network(stage::LM_CODES, widths.weights(parameters))
     }
 }
 
@@ -159,9 +148,6 @@ pub(crate) fn vae_encoder(
     let widest = product(&[config.encoder_hidden_size, samples]) * widths.number;
     let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
     MemoryNeed {
-        stage: stage::VAE_ENCODER,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
         work: match device.is_gpu() {
             // As the decoder; the sound is there in one piece.
             true => 4 * widest + sound,
@@ -169,8 +155,8 @@ pub(crate) fn vae_encoder(
             // are 653 MB, a sound 23 MB; together 1.35 GB, and 1.38 were measured.
             false => 2 * widest + 2 * sound,
         },
-        cache: 0,
         largest: (2 * widest).max(sound),
+        ..network(stage::VAE_ENCODER, widths.weights_of_others(parameters))
     }
 }
 
@@ -205,15 +191,17 @@ pub(crate) fn vae(
     };
     let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
     MemoryNeed {
-        stage: stage::VAE,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
         // The sound in tiles and in one piece.
         work: activations + 2 * sound,
-        cache: 0,
         // A transposed convolution's products before their sum.
         largest: (2 * widest).max(sound),
+        ..network(stage::VAE, widths.weights_of_others(parameters))
     }
+}
+
+/// Returns the need of a network that stays in memory and does not compute.
+fn network(stage: Stage, weights: u64) -> MemoryNeed {
+    MemoryNeed { stage, lifetime: Lifetime::Run, weights, work: 0, cache: 0, largest: 0 }
 }
 
 fn sizes_of(

@@ -28,12 +28,6 @@ pub struct ModelSizes<'a> {
     target: DeviceTarget,
 }
 
-impl std::fmt::Debug for ModelSizes<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelSizes").field("widths", &self.widths).finish_non_exhaustive()
-    }
-}
-
 impl<'a> ModelSizes<'a> {
     /// Returns the sizes of a model on `target`. `parameters` counts those of a network.
     pub fn new(
@@ -227,7 +221,9 @@ mod tests {
     use burn::tensor::DType;
 
     use super::*;
-    use crate::{ModelInfo, Request, flow::guidance::Guidance, plan::GuidanceMode};
+    use crate::{
+        ModelInfo, Request, flow::guidance::Guidance, plan::GuidanceMode, test_goldens::settings,
+    };
 
     const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
 
@@ -241,13 +237,17 @@ mod tests {
         ModelSizes::new(folder.configs(), count, HALF, target)
     }
 
+    fn plan(folder: &AceStep) -> Plan {
+        let info = ModelInfo::new(TINY, folder.is_turbo(), folder.configs());
+        let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
+        Plan::resolve(&request, &info).expect("a plan").0
+    }
+
     #[test]
     fn words_are_written_in_one_row_and_codes_in_two_for_each_song() {
         let layout = Layout::new(None);
         let folder = acestep_import::open_language_model(Some(TINY), &layout).expect("built in");
-        let request = Request::default();
-        let settings =
-            request.language.plan(&request.words, &[1, 2], &mut vec![]).expect("defaults");
+        let settings = settings(&[1, 2]);
         let needs = |writes_codes| {
             let prompt = prompt_tokens(100);
             composition(folder.config(), 1, &settings, prompt, Some(10.0), writes_codes, HALF)
@@ -275,9 +275,7 @@ mod tests {
     #[test]
     fn keys_and_values_are_those_of_the_tokens_of_every_condition() {
         let folder = tiny();
-        let info = ModelInfo::new(TINY, folder.is_turbo(), folder.configs());
-        let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
-        let (mut plan, _) = Plan::resolve(&request, &info).expect("a plan");
+        let mut plan = plan(&folder);
         for (interval, bytes) in
             [(None, 51_200), (Some((0.0, 1.0)), 2 * 51_200), (Some((0.5, 1.0)), 3 * 51_200)]
         {
@@ -295,9 +293,7 @@ mod tests {
     #[test]
     fn a_given_condition_needs_the_conditioner_only_with_guidance() {
         let folder = tiny();
-        let info = ModelInfo::new(TINY, folder.is_turbo(), folder.configs());
-        let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
-        let (mut plan, _) = Plan::resolve(&request, &info).expect("a plan");
+        let mut plan = plan(&folder);
         let stages = |plan: &Plan| -> Vec<_> {
             let needs = sizes(&folder).song(plan, Extras::default(), true, [99, 0]);
             needs.expect("built in").into_iter().map(|need| need.stage).collect()

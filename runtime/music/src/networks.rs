@@ -20,10 +20,10 @@ use acestep_model::{
 };
 use burn::{
     module::Module,
-    tensor::{DType, Tensor},
+    tensor::{DType, Tensor, TensorData},
 };
 
-use crate::stage;
+use crate::{exchange::Array3, stage};
 
 /// Prompts to hidden states.
 pub const TEXT_ENCODER: NetworkSpec = spec(Network::TextEncoder);
@@ -248,5 +248,11 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
         self.load(VAE_ENCODER, |place| Ok(self.checkpoint.vae_encoder(place)?.prepacked()))
+    }
+
+    /// Copies an array to the device, as a part of `stage`.
+    pub(crate) fn upload(&self, array: &Array3, stage: Stage) -> Result<Tensor<B, 3>, Error> {
+        let data = TensorData::new(array.data.clone(), array.shape);
+        self.catch(stage, || Ok(Tensor::from_data(data, self.device())))
     }
 }

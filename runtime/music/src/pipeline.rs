@@ -163,12 +163,8 @@ pub fn denoise<B: Backend>(
     let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.source.step_noise(seed, step, frames, channels);
-        from_host(
-            plan.noise.seeds.iter().flat_map(draw).collect(),
-            frames,
-            channels,
-            networks.device(),
-        )
+        let noise = plan.noise.seeds.iter().flat_map(draw).collect();
+        from_host(noise, frames, channels, networks.device())
     };
     let sampling = plan.steps_to_take();
     networks.stage(stage::DIFFUSION, DIT, observe, |steps| {

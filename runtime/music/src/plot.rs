@@ -18,7 +18,7 @@ use acestep_engine::{
     files::{Existing, write_whole},
 };
 use canvas::{Align, Canvas};
-use colors::{ACCENT, BACKGROUND, BODY, FAINT, GRID, PANEL, TEXT, WAVE};
+use colors::{ACCENT, BODY, FAINT, GRID, PANEL, TEXT, WAVE};
 use layout::Layout;
 
 use crate::align::Line;
@@ -45,15 +45,15 @@ const TITLE: f32 = 24.0;
 /// Draws a song.
 pub fn draw(input: &PlotInput<'_>) -> Picture {
     let PlotInput { audio, title, lines } = *input;
-    let mut canvas = Canvas::new(BACKGROUND);
+    let mut canvas = Canvas::new();
     let placed = layout::place(lines, audio.seconds(), |text| canvas.width_of(text, LABEL));
     let layout = Layout::new(audio, placed.lanes);
-    canvas.resize(layout.width, layout.height);
+    canvas.resize(layout::WIDTH, layout.height);
 
-    canvas.text(layout.left as f32, 36.0, TITLE, TEXT, Align::Left, title);
-    let right = layout.right as f32;
+    canvas.text(layout::LEFT as f32, 36.0, TITLE, TEXT, Align::Left, title);
+    let right = layout::RIGHT as f32;
     canvas.text(right, 36.0, LABEL, FAINT, Align::Right, &described(audio));
-    waveform(&mut canvas, &layout, audio);
+    waveform(&mut canvas, audio);
     spectrogram(&mut canvas, &layout, audio);
     axis(&mut canvas, &layout);
     words(&mut canvas, &layout, &placed);
@@ -72,21 +72,22 @@ fn described(audio: &Audio) -> String {
 }
 
 /// Draws one lane per channel: the range of samples of each column, with its RMS inside.
-fn waveform(canvas: &mut Canvas, layout: &Layout, audio: &Audio) {
-    canvas.rectangle([layout.left, layout.right], layout.wave, PANEL);
+fn waveform(canvas: &mut Canvas, audio: &Audio) {
+    canvas.rectangle([layout::LEFT, layout::RIGHT], layout::WAVE, PANEL);
     let lanes = audio.channels.len().max(1);
-    let tall = layout.wave[1] - layout.wave[0];
+    let tall = layout::WAVE[1] - layout::WAVE[0];
     for (lane, channel) in audio.channels.iter().enumerate() {
         let rows =
-            [layout.wave[0] + lane * tall / lanes, layout.wave[0] + (lane + 1) * tall / lanes];
+            [layout::WAVE[0] + lane * tall / lanes, layout::WAVE[0] + (lane + 1) * tall / lanes];
         let half = (rows[1] - rows[0]) as f32 / 2.0;
         let middle = rows[0] as f32 + half;
         let row = |value: f32| {
             let y = middle - value.clamp(-1.0, 1.0) * (half - 2.0);
             (y as usize).clamp(rows[0], rows[1] - 1)
         };
-        for column in layout.left..layout.right {
-            let samples = &channel[layout.samples(column, channel.len())];
+        for column in layout::LEFT..layout::RIGHT {
+            let index = column - layout::LEFT;
+            let samples = &channel[layout::samples(index, layout::COLUMNS, channel.len())];
             let low = samples.iter().copied().fold(0.0, f32::min);
             let high = samples.iter().copied().fold(0.0, f32::max);
             canvas.column(column, [row(high), row(low) + 1], WAVE);
@@ -97,14 +98,14 @@ fn waveform(canvas: &mut Canvas, layout: &Layout, audio: &Audio) {
             }
         }
         if lane > 0 {
-            canvas.rectangle([layout.left, layout.right], [rows[0], rows[0] + 1], GRID);
+            canvas.rectangle([layout::LEFT, layout::RIGHT], [rows[0], rows[0] + 1], GRID);
         }
         for (value, text) in [(1.0, "1"), (0.0, "0"), (-1.0, "-1")] {
             if lanes == 1 || value == 0.0 {
                 let y = row(value) as f32 + LABEL / 3.0;
                 let y = y.clamp(rows[0] as f32 + LABEL * 0.75, rows[1] as f32);
                 let name = ["L", "R"].get(lane).filter(|_| lanes == 2).unwrap_or(&text);
-                canvas.text(layout.left as f32 - 8.0, y, LABEL, FAINT, Align::Right, name);
+                canvas.text(layout::LEFT as f32 - 8.0, y, LABEL, FAINT, Align::Right, name);
             }
         }
     }
@@ -112,40 +113,34 @@ fn waveform(canvas: &mut Canvas, layout: &Layout, audio: &Audio) {
 
 fn spectrogram(canvas: &mut Canvas, layout: &Layout, audio: &Audio) {
     let bands = layout.bands();
-    let columns = layout.right - layout.left;
-    let spans = |column: usize| layout.samples(layout.left + column, audio.samples());
-    let picture = mel::spectrogram(audio, &bands, columns, spans);
+    let spans = |column: usize| layout::samples(column, layout::COLUMNS, audio.samples());
+    let picture = mel::spectrogram(audio, &bands, layout::COLUMNS, spans);
     for (column, values) in picture.iter().enumerate() {
         for (band, &value) in values.iter().enumerate() {
-            canvas.set(layout.left + column, layout.mel[1] - 1 - band, colors::heat(value));
+            canvas.set(layout::LEFT + column, layout::MEL[1] - 1 - band, colors::heat(value));
         }
     }
     for hertz in [100.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0] {
         let Some(y) = layout.row_of(hertz) else { continue };
-        canvas.rectangle([layout.left - 5, layout.left], [y, y + 1], FAINT);
+        canvas.rectangle([layout::LEFT - 5, layout::LEFT], [y, y + 1], FAINT);
         let text = match hertz {
             1000.0.. => format!("{} kHz", hertz / 1000.0),
             _ => format!("{hertz} Hz"),
         };
-        let baseline = (y as f32 + LABEL / 3.0).max(layout.mel[0] as f32 + LABEL * 0.75);
-        canvas.text(layout.left as f32 - 8.0, baseline, LABEL, FAINT, Align::Right, &text);
+        let baseline = (y as f32 + LABEL / 3.0).max(layout::MEL[0] as f32 + LABEL * 0.75);
+        canvas.text(layout::LEFT as f32 - 8.0, baseline, LABEL, FAINT, Align::Right, &text);
     }
 }
 
 fn axis(canvas: &mut Canvas, layout: &Layout) {
-    let top = layout.mel[1];
+    let top = layout::MEL[1];
     let step = layout::tick(layout.seconds);
-    let mut count = 0;
-    loop {
-        let time = f64::from(count) * step;
-        if time > layout.seconds + 1e-9 {
-            break;
-        }
+    let times = (0..).map(|count| f64::from(count) * step);
+    for time in times.take_while(|time| *time <= layout.seconds + 1e-9) {
         let x = layout.column_of(time);
         canvas.rectangle([x, x + 1], [top, top + 6], FAINT);
         let text = layout::clock(time, step);
         canvas.text(x as f32, top as f32 + 22.0, LABEL, FAINT, Align::Middle, &text);
-        count += 1;
     }
 }
 
@@ -154,22 +149,22 @@ fn words(canvas: &mut Canvas, layout: &Layout, placed: &layout::Placed<'_>) {
     if first == end {
         return;
     }
-    canvas.rectangle([layout.left, layout.right], [first, end], PANEL);
+    canvas.rectangle([layout::LEFT, layout::RIGHT], [first, end], PANEL);
     for word in &placed.words {
         let x = layout.column_of(word.line.start);
         let is_tag = word.line.text.starts_with('[');
         let color = if is_tag { ACCENT } else { TEXT };
         let top = first + 6 + word.lane * layout::LANE;
-        for panel in [layout.wave, layout.mel] {
+        for panel in [layout::WAVE, layout::MEL] {
             canvas.blend([x, x + 1], panel, color, 0.35);
         }
         canvas.rectangle([x, x + 2], [top, top + layout::LANE - 4], color);
-        let left = (word.left * (layout.right - layout.left) as f64) as f32 + layout.left as f32;
+        let left = (word.left * layout::COLUMNS as f64) as f32 + layout::LEFT as f32;
         canvas.text(left + 6.0, top as f32 + 14.0, LABEL, color, Align::Left, &word.line.text);
     }
     if placed.left_out > 0 {
         let text = format!("and {} more lines", placed.left_out);
-        let (x, y) = (layout.right as f32 - 6.0, end as f32 - 7.0);
+        let (x, y) = (layout::RIGHT as f32 - 6.0, end as f32 - 7.0);
         canvas.text(x, y, LABEL, FAINT, Align::Right, &text);
     }
 }

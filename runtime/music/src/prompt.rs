@@ -117,7 +117,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::test_goldens::golden_json;
+    use crate::test_goldens::golden_cases;
 
     fn text(value: &Value) -> &str {
         value.as_str().expect("a text")
@@ -126,8 +126,7 @@ mod tests {
     /// Golden: `dit_prompts.json`, `_build_metadata_dict`.
     #[test]
     fn metas_are_written_as_upstream_writes_them() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        for case in golden["build_metadata_dict"].as_array().expect("cases") {
+        for case in &golden_cases("a/logic/dit_prompts.json", "build_metadata_dict") {
             let (args, out) = (&case["args"], &case["out"]);
             let metas = Metas {
                 bpm: args[0].as_u64().map(|bpm| bpm as u32),
@@ -149,8 +148,7 @@ mod tests {
     /// Golden: `dit_prompts.json`, `generate_instruction`.
     #[test]
     fn instructions_of_every_task_equal_upstreams() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        for case in golden["generate_instruction"].as_array().expect("cases") {
+        for case in &golden_cases("a/logic/dit_prompts.json", "generate_instruction") {
             let classes: Vec<&str> =
                 case["classes"].as_array().map_or_else(Vec::new, |c| c.iter().map(text).collect());
             let ours = instruction(text(&case["task"]), case["track_name"].as_str(), &classes);
@@ -161,8 +159,7 @@ mod tests {
     /// Golden: `dit_prompts.json`, `extract_caption_from_sft_format`.
     #[test]
     fn a_pasted_prompt_is_unwrapped_as_upstream_does() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        for case in golden["extract_caption_from_sft_format"].as_array().expect("cases") {
+        for case in &golden_cases("a/logic/dit_prompts.json", "extract_caption_from_sft_format") {
             assert_eq!(caption_of_prompt(text(&case["in"])), text(&case["out"]));
         }
     }

@@ -32,11 +32,6 @@ fn ascii_digit(c: char) -> Option<char> {
     char::from_digit(u32::from(c) - zero, 10)
 }
 
-/// `str.isdecimal`: true for one or more decimal digits and nothing else.
-pub(crate) fn is_decimal(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| ascii_digit(c).is_some())
-}
-
 /// Converts decimal digits of any script to ASCII digits without leading zeros.
 ///
 /// This is upstream's `if text.isdigit(): int(text)`, for numbers of any length. `isdigit` is also

@@ -47,9 +47,18 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::values::shortest;
 pub use self::{
-    compute::Compute, edit::Edit, foreign::snake_case, language::Language, noise::Noise,
-    once::rename, output::Output, repaint::Repaint, sampler::Sampler, sampling::Sampling,
-    source::Source, words::Words,
+    compute::Compute,
+    edit::Edit,
+    foreign::snake_case,
+    language::Language,
+    noise::Noise,
+    once::{json, object, rename},
+    output::Output,
+    repaint::Repaint,
+    sampler::Sampler,
+    sampling::Sampling,
+    source::Source,
+    words::Words,
 };
 use self::{source::Task, topic::Key};
 
@@ -97,22 +106,6 @@ pub enum Takes {
     Flag,
     /// A number, or a list of numbers.
     Numbers,
-}
-
-/// Reads a JSON object; a repeated key, at any depth, must have equal values.
-///
-/// # Errors
-/// [`Error::RequestSyntax`]; [`Error::RequestTwice`] for a key with different values.
-pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
-    once::object(text)
-}
-
-/// Reads JSON of any kind, as [`object`].
-///
-/// # Errors
-/// As [`object`].
-pub fn json(text: &str) -> Result<Value, Error> {
-    once::read(text, false)
 }
 
 impl Request {

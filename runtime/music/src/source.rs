@@ -16,15 +16,14 @@ use std::{ops::Range, sync::Arc};
 
 use acestep_engine::{Error, audio::Audio, progress::Observe};
 use acestep_model::Backend;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use crate::{
     Plan,
-    exchange::Array3,
     networks::Networks,
     plan::{Added, MaskMode},
     sounds::Sound,
-    tokenize,
+    stage, tokenize,
 };
 
 /// Returns the latents of a sound, `[1, T, C]`.
@@ -38,12 +37,7 @@ pub fn latents<B: Backend>(
 ) -> Result<Tensor<B, 3>, Error> {
     match sound {
         Sound::Audio(audio) => tokenize::latents_of(audio, networks, observe),
-        Sound::Latents(latents) => {
-            let Array3 { shape, data } = Array3::clone(latents);
-            let data = TensorData::new(data, shape);
-            networks
-                .catch(crate::stage::CONDITION, || Ok(Tensor::from_data(data, networks.device())))
-        }
+        Sound::Latents(latents) => networks.upload(latents, stage::CONDITION),
     }
 }
 
@@ -167,17 +161,10 @@ pub fn context<B: Backend>(source: Tensor<B, 3>, mask: &[f32]) -> Tensor<B, 3> {
 
 #[cfg(test)]
 mod tests {
+    use acestep_engine::host::to_host as values;
+
     use super::*;
-    use burn_flex::Flex;
-
-    fn frames(values: &[f32]) -> Tensor<Flex, 3> {
-        let device = Default::default();
-        Tensor::<Flex, 1>::from_data(values, &device).reshape([1, values.len(), 1])
-    }
-
-    fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
-        x.into_data().to_vec().expect("f32")
-    }
+    use crate::test_goldens::frames;
 
     #[test]
     fn silence_that_is_too_short_begins_again() {

@@ -1,13 +1,24 @@
 //! Goldens for this crate's tests: `tests/goldens` of the repository.
 
-use std::path::PathBuf;
+use std::{cell::Cell, path::PathBuf};
 
-use acestep_model::Tokenizer;
+use acestep_model::{CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer, qwen3};
+use burn::tensor::Tensor;
+use burn_flex::Flex;
 
-use crate::lm::sample::{Scores, TokenMap};
+use crate::{
+    LmSettings, Request,
+    exchange::floats,
+    lm::sample::{Scores, TokenMap},
+};
 
 pub(crate) fn path(relative: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens")).join(relative)
+}
+
+/// Returns frames of one channel, `[1, T, 1]`.
+pub(crate) fn frames(values: &[f32]) -> Tensor<Flex, 3> {
+    Tensor::<Flex, 1>::from_data(values, &Default::default()).reshape([1, values.len(), 1])
 }
 
 /// Reads one f32 tensor of a golden file, flat.
@@ -16,14 +27,18 @@ pub(crate) fn golden_f32(file: &str, name: &str) -> Vec<f32> {
     let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
     let view = tensors.tensor(name).expect("the golden has this tensor");
     assert_eq!(view.dtype(), safetensors::Dtype::F32, "{name}");
-    let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    view.data().chunks_exact(4).map(value).collect()
+    floats(view.data())
 }
 
 /// Reads a golden JSON file.
 pub(crate) fn golden_json(file: &str) -> serde_json::Value {
     let text = std::fs::read_to_string(path(file)).expect("the goldens are in the repository");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// Reads the list `name` of a golden JSON file.
+pub(crate) fn golden_cases(file: &str, name: &str) -> Vec<serde_json::Value> {
+    golden_json(file)[name].as_array().expect("cases").clone()
 }
 
 /// Returns the scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
@@ -74,6 +89,49 @@ impl Tokenizer for Json {
 /// Opens the tokenizer of the tiny language model: 958 tokens.
 pub(crate) fn tokenizer() -> Json {
     Json::open(&path("checkpoints_a/acestep-5Hz-lm-0.6B/tokenizer.json"))
+}
+
+/// Returns the settings of the language model for an empty request.
+pub(crate) fn settings(seeds: &[u64]) -> LmSettings {
+    let request = Request::default();
+    request.language.plan(&request.words, seeds, &mut vec![]).expect("defaults")
+}
+
+/// The tiny language model with random weights.
+pub(crate) struct Language {
+    tokenizer: Json,
+    config: qwen3::Config,
+    /// False if its weights do not fit into memory.
+    fits: bool,
+    /// Number of times that its weights were read.
+    pub(crate) reads: Cell<usize>,
+}
+
+impl Language {
+    pub(crate) fn new(fits: bool) -> Self {
+        let folder = path("checkpoints_a/acestep-5Hz-lm-0.6B");
+        let text = std::fs::read_to_string(folder.join("config.json")).expect("a golden");
+        let config = qwen3::Config::from_json(&text).expect("a configuration");
+        Self { tokenizer: tokenizer(), config, fits, reads: Cell::new(0) }
+    }
+}
+
+impl LanguageFiles for Language {
+    fn config(&self) -> &qwen3::Config {
+        &self.config
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
+        Ok(&self.tokenizer)
+    }
+}
+
+impl LanguageCheckpoint<Flex> for Language {
+    fn language_model(&self, place: &Place<Flex>) -> Result<qwen3::Causal<Flex>, CheckpointError> {
+        assert!(self.fits, "can't allocate 1 byte");
+        self.reads.set(self.reads.get() + 1);
+        Ok(qwen3::Causal::init(&self.config, &place.device))
+    }
 }
 
 /// A tokenizer whose whole vocabulary is these words; their indices are the ids.

@@ -101,7 +101,7 @@ pub fn latents_with<B: Backend>(
         let tiling = tiling.unwrap_or_else(of_memory);
         let work = |tiling| {
             let (sound, noise) = (sound.clone(), noise.clone());
-            let latents = vae::encode_with(&encoder, sound, noise, config, tiling, steps.observe)?;
+            let latents = vae::encode(&encoder, sound, noise, config, tiling, steps.observe)?;
             require_finite("the VAE encoder", &to_host(latents.clone()))?;
             Ok(latents)
         };
@@ -157,9 +157,7 @@ pub fn codes_of_stored<B: Backend>(
             format!("latents of {:?} are not one song's of {channels} channels", latents.shape);
         return Err(Error::Conflict(text));
     }
-    let data = TensorData::new(latents.data.clone(), latents.shape);
-    let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
-    codes_of_latents(networks.catch(stage::CODES, tensor)?, networks, observe)
+    codes_of_latents(networks.upload(latents, stage::CODES)?, networks, observe)
 }
 
 fn quantized<B: Backend>(

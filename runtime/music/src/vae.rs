@@ -85,36 +85,20 @@ pub fn decode<B: Backend>(
     Ok(Tensor::cat(sounds, 2))
 }
 
-/// Encodes sound in tiles, to the mean of the distribution.
+/// Encodes sound in tiles, to the mean of the distribution; with `noise` to a sample, `mean + std noise`.
+/// The noise covers the whole song, so tiles do not change the result.
 ///
 /// The mean makes the result reproducible; upstream samples the distribution with unseeded noise.
 /// (The reference results of `tests/goldens` use the mean as well.)
 ///
 /// # Shapes
 /// - `sound`: `[B, 2, S]`, at least one frame
+/// - `noise`: `[B, T, C]`
 /// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame get none
 ///
 /// # Errors
 /// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
 pub fn encode<B: Backend>(
-    encoder: &Encoder<B>,
-    sound: Tensor<B, 3>,
-    config: &Config,
-    tiling: Tiling,
-    observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
-    encode_with(encoder, sound, None, config, tiling, observe)
-}
-
-/// Like [`encode`], but samples the distribution if `noise` is given: `mean + std noise`. The noise
-/// covers the whole song, so tiles do not change the result.
-///
-/// # Shapes
-/// - `noise`: `[B, T, C]`
-///
-/// # Errors
-/// The errors of [`encode`].
-pub fn encode_with<B: Backend>(
     encoder: &Encoder<B>,
     sound: Tensor<B, 3>,
     noise: Option<Tensor<B, 3>>,

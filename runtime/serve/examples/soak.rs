@@ -13,7 +13,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -67,17 +67,9 @@ impl Workers {
 
     /// Starts workers in place of those that ended.
     fn keep(&mut self) -> std::io::Result<()> {
-        for at in 0..2 {
-            let is_there = match self.running.get_mut(at) {
-                Some(child) => child.try_wait()?.is_none(),
-                None => false,
-            };
-            if !is_there {
-                let child = self.start()?;
-                match self.running.get_mut(at) {
-                    Some(ended) => *ended = child,
-                    None => self.running.push(child),
-                }
+        for at in 0..self.running.len() {
+            if self.running[at].try_wait()?.is_some() {
+                self.running[at] = self.start()?;
             }
         }
         Ok(())
@@ -102,10 +94,9 @@ impl Drop for Workers {
 }
 
 async fn work(folder: &Path, name: &str, nats: Option<&str>) -> std::io::Result<()> {
-    static IS_DRAINING: AtomicBool = AtomicBool::new(false);
     let queue = support::Queue::open(folder, nats).await;
     let times = WorkerTimes { lease: Duration::from_secs(2), ..support::quick() };
-    queue.work(name, times, &IS_DRAINING);
+    let _worker = queue.work(name, times);
     // The end of its input is the end of its parent.
     let read = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     tokio::task::spawn_blocking(read).await?.map(drop)
@@ -185,6 +176,10 @@ async fn main() -> std::io::Result<()> {
         started: 0,
         killed: 0,
     };
+    for _ in 0..2 {
+        let child = workers.start()?;
+        workers.running.push(child);
+    }
     let (mut all, start) = (Vec::<Sent>::new(), Instant::now());
     while start.elapsed() < Duration::from_secs(seconds) {
         workers.keep()?;

@@ -6,7 +6,7 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -72,8 +72,8 @@ pub fn send(folder: &Path, part: &TextPart) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Incoming {
     path: PathBuf,
-    file: Option<fs::File>,
-    /// Bytes that are read and not taken.
+    file: Option<BufReader<fs::File>>,
+    /// The beginning of a line whose end is not there yet.
     rest: Vec<u8>,
     taken: u64,
     patience: Duration,
@@ -94,25 +94,17 @@ impl Incoming {
         self.taken
     }
 
-    fn look(&mut self) -> io::Result<()> {
-        if self.file.is_none() {
-            self.file = match fs::File::open(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                found => Some(found?),
-            };
-        }
-        match &mut self.file {
-            Some(file) => file.read_to_end(&mut self.rest).map(drop),
-            None => Ok(()),
-        }
-    }
-
     /// Takes the next line, if it is whole.
-    fn line(&mut self) -> Option<Vec<u8>> {
-        let end = self.rest.iter().position(|&byte| byte == b'\n')?;
-        let mut line: Vec<u8> = self.rest.drain(..=end).collect();
-        line.pop();
-        Some(line)
+    fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match fs::File::open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                found => self.file.insert(BufReader::new(found?)),
+            },
+        };
+        file.read_until(b'\n', &mut self.rest)?;
+        Ok(self.rest.ends_with(b"\n").then(|| std::mem::take(&mut self.rest)))
     }
 }
 
@@ -126,8 +118,8 @@ impl Arriving for Incoming {
         let begin = Instant::now();
         loop {
             check(observe)?;
-            self.look().map_err(|source| failed(&self.path, source))?;
-            if let Some(line) = self.line() {
+            let line = self.line().map_err(|source| failed(&self.path, source))?;
+            if let Some(line) = line {
                 let read = serde_json::from_slice::<Option<String>>(&line);
                 let text = read.map_err(|error| failed(&self.path, error.into()))?;
                 self.taken += u64::from(text.is_some());

@@ -100,17 +100,12 @@ pub trait Catalog: Send + Sync + 'static {
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
     /// Returns the model of the kept voice called `name`, if it is here.
-    fn model_of_voice(&self, name: &str) -> Option<String> {
-        let mut voices = self.voices().into_iter();
-        voices.find(|voice| voice.is_kept && voice.id == name).map(|voice| voice.model)
-    }
+    fn model_of_voice(&self, name: &str) -> Option<String>;
     /// Removes a kept voice.
     ///
     /// # Errors
     /// `voice_not_found`; a failure of the disk.
-    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
-        Err(no_voice(name))
-    }
+    fn remove_voice(&self, name: &str) -> Result<(), JobError>;
     /// Returns the names of the adapters of songs.
     fn adapters(&self) -> Vec<String> {
         Vec::new()
@@ -124,12 +119,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// Returns the samples per second of songs of `model`, or of the default one, if its files can be read.
     fn song_rate(&self, model: Option<&str>) -> Option<u32>;
     /// Returns a model of speech: the one called `name`, or the default one.
-    fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
-        let is_it = |model: &Model| name.map_or(model.is_default, |name| model.id == name);
-        let mut models = self.models().into_iter();
-        let found = models.find(|model| model.family == Family::Speech && is_it(model))?;
-        Some((found.id, found.speech?))
-    }
+    fn speech(&self, name: Option<&str>) -> Option<(String, Speech)>;
     /// Checks a request as far as that is possible without its files and without a network.
     ///
     /// # Errors

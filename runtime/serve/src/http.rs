@@ -63,7 +63,7 @@ pub use self::{
     error::ApiError,
     keys::KeyError,
     limits::Limits,
-    security::{ApiKey, Caller, Security},
+    security::{ApiKey, Security},
     submit::Submission,
 };
 use crate::{
@@ -129,8 +129,8 @@ pub struct Server {
     bodies: quota::Coming,
     /// Models that the health tells.
     recent_models: upstream::Recent,
-    /// Requests whose answer has not begun.
-    waiting: AtomicU64,
+    /// Counts requests whose answer has not begun: each holds a clone.
+    waiting: Arc<()>,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -170,7 +170,7 @@ impl Server {
             coming_files: quota::Coming::default(),
             coming_jobs: quota::Coming::default(),
             bodies: quota::Coming::default(),
-            waiting: AtomicU64::default(),
+            waiting: Arc::default(),
             recent_models: upstream::Recent::default(),
             requests: Default::default(),
             start: Instant::now(),
@@ -227,14 +227,16 @@ impl Server {
         // A closed channel ends the server too.
         async move { drop(ending.wait_for(|&ending| ending).await) }
     }
+}
 
-    /// Returns a job of `caller`.
+impl Asker {
+    /// Returns a job of the client.
     ///
     /// # Errors
     /// 404 for an unknown id and for another client's job; 410 for a job that was removed.
-    pub async fn job(&self, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+    async fn job(&self, id: Uuid) -> Result<Job, ApiError> {
         match self.store.get(id).await? {
-            Lookup::Job(job) if job.owner == caller.0 => Ok(job),
+            Lookup::Job(job) if job.owner == self.owner => Ok(job),
             Lookup::Forgotten => Err(ApiError::new(
                 StatusCode::GONE,
                 "job_forgotten",
@@ -247,13 +249,13 @@ impl Server {
     /// Waits until a job ended, at most for `most`; returns it in its present state.
     ///
     /// # Errors
-    /// As [`Server::job`].
-    pub async fn wait(&self, caller: &Caller, id: Uuid, most: Duration) -> Result<Job, ApiError> {
+    /// As [`Asker::job`].
+    async fn wait(&self, id: Uuid, most: Duration) -> Result<Job, ApiError> {
         let mut changes = self.hub.listen(&self.store, id);
         let end = time::Instant::now() + most.min(self.limits.wait);
         let mut ending = self.ending.clone();
         loop {
-            let job = self.job(caller, id).await?;
+            let job = self.job(id).await?;
             if job.state.is_ended() || time::Instant::now() >= end || *ending.borrow() {
                 return Ok(job);
             }
@@ -322,22 +324,6 @@ async fn to_the_end(request: Request, next: Next) -> Response {
     }
 }
 
-/// A request whose answer has not begun; its client may go away before.
-struct Waiting<'a>(&'a Server);
-
-impl<'a> Waiting<'a> {
-    fn new(server: &'a Server) -> Self {
-        server.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(server)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Counts requests by the class of their status.
 async fn count(
     axum::extract::State(server): axum::extract::State<Arc<Server>>,
@@ -346,7 +332,8 @@ async fn count(
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let waiting = Waiting::new(&server);
+    // Dropped too if the client goes away before.
+    let waiting = server.waiting.clone();
     let response = next.run(request).await;
     drop(waiting);
     let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;

@@ -96,31 +96,22 @@ impl Installed {
         &self.speech_model
     }
 
-    fn present<'a>(&'a self, of: &'a [Release]) -> impl Iterator<Item = &'a Release> {
-        of.iter().filter(|release| self.layout.presence(release) == Presence::Whole)
-    }
-
     /// Names and descriptions of the models of a family.
     fn names(&self, family: Family) -> Vec<(String, String)> {
-        let of = |release: &Release| (release.name.to_owned(), release.about.to_owned());
-        let inside = BUILT_IN_MODELS.iter();
-        let inside = inside.map(|model| (model.name.to_owned(), model.about.to_owned()));
-        let (mut names, configured): (Vec<_>, _) = match family {
-            Family::Music => {
-                let names = self.present(&acestep::MODELS).map(of).chain(inside);
-                (names.collect(), Some(&self.model))
-            }
-            Family::Language => {
-                (self.present(&acestep::LANGUAGE_MODELS).map(of).chain(inside).collect(), None)
-            }
+        let built_in: Vec<_> =
+            BUILT_IN_MODELS.iter().map(|model| (model.name, model.about)).collect();
+        let (releases, inside, configured): (Vec<&Release>, _, _) = match family {
+            Family::Music => (acestep::MODELS.iter().collect(), built_in, Some(&self.model)),
+            Family::Language => (acestep::LANGUAGE_MODELS.iter().collect(), built_in, None),
             Family::Speech => {
-                let is_here = |of: &&Release| self.layout.presence(of) == Presence::Whole;
-                let (tiny, about) = speech::built_in();
-                let tiny = [(tiny.to_owned(), about.to_owned())];
-                let names = speech::releases().filter(is_here).map(of).chain(tiny);
-                (names.collect(), Some(&self.speech_model))
+                let inside = vec![speech::built_in()];
+                (speech::releases().collect(), inside, Some(&self.speech_model))
             }
         };
+        let here = releases.iter().filter(|of| self.layout.presence(of) == Presence::Whole);
+        let names = here.map(|release| (release.name, release.about)).chain(inside);
+        let names = names.map(|(name, about)| (name.to_owned(), about.to_owned()));
+        let mut names: Vec<_> = names.collect();
         // A model that was chosen by its path or by another name.
         if let Some(own) = configured.filter(|own| !names.iter().any(|(name, _)| name == *own)) {
             names.insert(0, (own.clone(), "the configured model".to_owned()));
@@ -171,8 +162,8 @@ impl Installed {
 
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
         let read = match kind {
-            Kind::Compose => ComposeRequest::read(object)?.song,
-            _ => SongRequest::read(object)?,
+            Kind::Compose => ComposeRequest::read(object.clone())?.song,
+            _ => SongRequest::read(object.clone())?,
         };
         let SongRequest { request, notices, noise, conditioning, lrc, vtt, .. } = read;
         let mut files = request.source.files().chain(&noise).chain(&conditioning);
@@ -255,21 +246,9 @@ impl Catalog for Installed {
     }
 
     fn models(&self) -> Vec<Model> {
-        let mut models = Vec::new();
-        for (id, about) in self.names(Family::Music) {
-            let supports = Task::ALL.iter().map(|task| task.name().to_owned()).collect();
-            let defaults = self.defaults(&id);
-            let (family, is_default) = (Family::Music, id == self.model);
-            let speech = None;
-            models.push(Model { id, family, is_default, about, supports, defaults, speech });
-        }
-        for (id, about) in self.names(Family::Language) {
-            let (family, is_default, defaults) = (Family::Language, false, json!({}));
-            let (supports, speech) = (vec![], None);
-            models.push(Model { id, family, is_default, about, supports, defaults, speech });
-        }
-        models.extend(self.speech_models());
-        models
+        let families = [Family::Music, Family::Language, Family::Speech].into_iter();
+        let named = |family| self.names(family).into_iter().map(move |name| (family, name));
+        families.flat_map(named).map(|(family, name)| self.described(family, name)).collect()
     }
 
     fn voices(&self) -> Vec<Voice> {
@@ -313,15 +292,15 @@ impl Catalog for Installed {
             Kind::Speak => self.check_speech(request),
             Kind::Voice => self.check_voice(request),
             Kind::Understand => {
-                let read = UnderstandRequest::read(request)?;
+                let read = UnderstandRequest::read(request.clone())?;
                 if let Some(language) = &read.request.language.lm_model {
                     self.require(Family::Language, "lm_model", language)?;
                 }
                 self.of_sound(read.model, read.notices)
             }
-            Kind::Encode => self.of_sound(EncodeRequest::read(request)?.model, Vec::new()),
+            Kind::Encode => self.of_sound(EncodeRequest::read(request.clone())?.model, Vec::new()),
             Kind::Decode => {
-                let read = DecodeRequest::read(request)?;
+                let read = DecodeRequest::read(request.clone())?;
                 self.of_sound(read.model, read.notices)
             }
         }
@@ -357,6 +336,26 @@ fn missing(name: &str, names: &[(String, String)]) -> JobError {
 }
 
 impl Installed {
+    fn described(&self, family: Family, (id, about): (String, String)) -> Model {
+        let (mut supports, mut defaults, mut speech) = (Vec::new(), json!({}), None);
+        let is_default = match family {
+            Family::Music => {
+                supports = Task::ALL.iter().map(|task| task.name().to_owned()).collect();
+                defaults = self.defaults(&id);
+                id == self.model
+            }
+            Family::Language => false,
+            Family::Speech => {
+                if let Ok(opened) = self.opened(&id) {
+                    supports = opened.languages();
+                    speech = Some(of_speech::facts(&*opened));
+                }
+                id == self.speech_model
+            }
+        };
+        Model { id, family, is_default, about, supports, defaults, speech }
+    }
+
     /// Returns the settings that a model takes where a request has none, by the request's keys.
     fn defaults(&self, model: &str) -> Value {
         let Ok(info) = self.info(model) else { return json!({}) };

@@ -111,9 +111,7 @@ impl NewJob {
             notices: Vec::new(),
         }
     }
-}
 
-impl NewJob {
     /// The job as it is stored first.
     pub(crate) fn stored(self, id: Uuid, created: Millis) -> Job {
         Job {
@@ -318,6 +316,21 @@ pub struct Output {
     pub key: String,
 }
 
+/// A result that a runner wrote into the job's folder.
+#[derive(Debug, Clone)]
+pub struct RunOutput {
+    /// The song of the job, from 1.
+    pub track: u32,
+    /// The content.
+    pub content: Content,
+    /// The name in the folder.
+    pub name: String,
+    /// The seed of the song.
+    pub seed: Option<u64>,
+    /// The length of the sound in seconds.
+    pub seconds: Option<f64>,
+}
+
 /// An event of a job. `n` counts from 1 within the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobEvent {
@@ -327,6 +340,11 @@ pub struct JobEvent {
     pub name: String,
     /// Its content.
     pub data: Value,
+}
+
+/// Returns a length in milliseconds: at most a quarter of the longest one, so that no sum overflows.
+pub(crate) fn millis(length: std::time::Duration) -> Millis {
+    Millis::try_from(length.as_millis()).unwrap_or(Millis::MAX / 4)
 }
 
 /// Returns the present time.

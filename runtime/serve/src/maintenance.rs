@@ -9,7 +9,7 @@ use tokio::{sync::watch, time};
 use uuid::Uuid;
 
 use crate::{
-    job::{Millis, State, now},
+    job::{Millis, State, millis, now},
     objects::Objects,
     store::{File, Selection, Store, StoreError, StoreFuture},
 };
@@ -77,7 +77,7 @@ pub async fn run(
 }
 
 fn ago(duration: Duration) -> Millis {
-    now() - Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
+    now() - millis(duration)
 }
 
 /// Removes what is too old or too much. Files go first: a file without a job would stay for ever.

@@ -153,7 +153,7 @@ impl Nats {
         let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"), copies);
         let objects = object_store(&context, format!("{name}_objects"), copies).await?;
         let (files, known_files) = (bucket("files").await?, Arc::new(Files::default()));
-        let store = Self {
+        Ok(Self {
             name: name.to_owned(),
             keys: bucket("keys").await?,
             settings: bucket("settings").await?,
@@ -168,8 +168,7 @@ impl Nats {
             turns: std::array::from_fn(|_| Mutex::new(())),
             client: client.clone(),
             runtime: Handle::current(),
-        };
-        Ok(store)
+        })
     }
 
     /// Returns the files of this queue, with copies in the folder `root`.
@@ -286,6 +285,20 @@ async fn object_store(
         Ok(store) => Ok(store),
         // Another process may have created it at the same moment.
         Err(error) => context.get_object_store(&name).await.map_err(|_| StoreError::nats(error)),
+    }
+}
+
+/// Asks again while the servers choose a leader. An error that `is_final` is returned at once.
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+    is_final: fn(&StoreError) -> bool,
+    ask: impl Fn() -> F,
+) -> Result<T, StoreError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Err(error) if !is_final(&error) && Instant::now() <= end => time::sleep(PAUSE).await,
+            answer => return answer,
+        }
     }
 }
 

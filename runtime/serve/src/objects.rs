@@ -31,7 +31,7 @@ pub use self::{
     remote::RemoteFiles,
 };
 use crate::{
-    job::{Content, Output},
+    job::{Output, RunOutput},
     store::Lease,
 };
 
@@ -41,12 +41,18 @@ const RESERVE: &str = "reserve";
 const RESERVED: usize = 256 << 10;
 
 /// The folder of files.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Objects {
     root: PathBuf,
     remote: Option<Arc<dyn RemoteFiles>>,
     live: Option<Arc<dyn Live>>,
     copies: Copies,
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl Objects {
@@ -99,32 +105,17 @@ impl Objects {
         format!("{}/{name}", attempt_of(lease.id, lease.attempt))
     }
 
-    /// Describes the result `name`, which lies in the folder of the attempt, when it is safe on disk.
-    pub(crate) fn output(
-        &self,
-        lease: &Lease,
-        track: u32,
-        content: Content,
-        name: &str,
-    ) -> io::Result<Output> {
-        let key = Self::key(lease, name);
+    /// Describes a result, which lies in the folder of the attempt, when it is safe on disk.
+    pub(crate) fn output(&self, lease: &Lease, made: &RunOutput) -> io::Result<Output> {
+        let RunOutput { track, content, name, seed, seconds } = made.clone();
+        let key = Self::key(lease, &name);
         // Opened for writing too: some systems sync no file that is only read.
         let mut file = fs::File::options().read(true).write(true).open(self.root.join(&key))?;
         let mut sum = Sha256::new();
         let bytes = io::copy(&mut file, &mut sum)?;
         file.sync_all()?;
-        let sha256 = hex(&sum.finalize());
-        Ok(Output {
-            track,
-            content,
-            name: name.to_owned(),
-            media_type: media_type(name).to_owned(),
-            bytes,
-            sha256,
-            seed: None,
-            seconds: None,
-            key,
-        })
+        let (media_type, sha256) = (media_type(&name).to_owned(), hex(&sum.finalize()));
+        Ok(Output { track, content, name, media_type, bytes, sha256, seed, seconds, key })
     }
 
     /// Makes the names of results safe on disk, and sends the results of an attempt to where all machines
@@ -318,7 +309,6 @@ mod tests {
     use super::*;
 
     /// A place that has every file.
-    #[derive(Debug)]
     struct All;
 
     impl RemoteFiles for All {

@@ -48,8 +48,7 @@ impl SpeechRequest {
     /// Reads a JSON object: `text`, `model`, `seed`, `audio_format`, `timestamps`, `chunk_frames`,
     /// `append`, `voice_only`, `truncate`, and fields of the model's family, which it checks itself.
     /// Errors: a field of another type.
-    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut fields = object.clone();
+    pub(crate) fn read(mut fields: Map<String, Value>) -> Result<Self, JobError> {
         fields.retain(|_, value| !value.is_null());
         let (key, why) = ("chunk_frames", "a whole number from 1 to 1000");
         let chunk_frames: Option<usize> = value(&mut fields, key, why)?;
@@ -103,8 +102,7 @@ impl UnderstandRequest {
     /// Reads a JSON object: `model`, one song as `audio`, `src_latents` or `audio_codes`, `codes_only`, and
     /// fields of a request for songs.
     /// Errors: a field that does not exist or has another type; not one song.
-    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
+    pub(crate) fn read(mut object: Map<String, Value>) -> Result<Self, JobError> {
         let sound = sound(&mut object)?;
         let latents = text(&mut object, "src_latents")?;
         let codes = text(&mut object, "audio_codes")?;
@@ -120,7 +118,7 @@ impl UnderstandRequest {
                 return Err(JobError::new("conflict", message).param("audio"));
             }
         };
-        let SongRequest { mut request, genres, notices, limits, .. } = SongRequest::read(&object)?;
+        let SongRequest { mut request, genres, notices, limits, .. } = SongRequest::read(object)?;
         let model = request.compute.model.take();
         Ok(Self { model, source, request, limits, genres, codes_only, notices })
     }
@@ -143,8 +141,7 @@ pub(crate) struct EncodeRequest {
 impl EncodeRequest {
     /// Reads a JSON object: `model`, `audio`, `format`, `sample`, `seed`, `vae_chunk`, `vae_overlap`.
     /// Errors: no sound; another field; a seed without `sample`.
-    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
+    pub(crate) fn read(mut object: Map<String, Value>) -> Result<Self, JobError> {
         let model = text(&mut object, "model")?;
         let audio = sound(&mut object)?
             .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))?;
@@ -182,13 +179,12 @@ pub(crate) struct DecodeRequest {
 impl DecodeRequest {
     /// Reads a JSON object: `model`, `src_latents`, and fields of a request for songs.
     /// Errors: no latents; a field that does not exist or has another type.
-    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
+    pub(crate) fn read(mut object: Map<String, Value>) -> Result<Self, JobError> {
         let Some(latents) = text(&mut object, "src_latents")? else {
             let message = "send latents as `src_latents`";
             return Err(JobError::new("missing", message).param("src_latents"));
         };
-        let SongRequest { mut request, notices, .. } = SongRequest::read(&object)?;
+        let SongRequest { mut request, notices, .. } = SongRequest::read(object)?;
         format(request.output.audio_format.as_deref())?;
         let model = request.compute.model.take();
         Ok(Self { model, latents, request, notices })

@@ -63,10 +63,7 @@ pub fn run(
             start: WorkerStart<'a>)
         -> Result<(), StoreError>,
     |place: B| {
-        let mut runner = Networked::<B> {
-            installed, engine, place, models: None, song: None, language: None, speech: None,
-            preview: None,
-        };
+        let mut runner = Networked::<B>::new(installed, engine, place);
         let warmed = start.warm.map_or(Ok(()), |model| runner.warm_up(model, worker));
         (start.ready)(warmed.err().as_deref());
         let result = worker.run(runtime, &mut runner);
@@ -86,6 +83,22 @@ struct Networked<'a, B: Backend> {
     speech: Option<LoadedSpeech<B>>,
     /// The folder of the last preview of a song.
     preview: Option<PathBuf>,
+}
+
+impl<'a, B: Backend> Networked<'a, B> {
+    /// A runner without networks in memory.
+    fn new(installed: &'a Installed, engine: Engine, place: Place<B>) -> Self {
+        Self {
+            installed,
+            engine,
+            place,
+            models: None,
+            song: None,
+            language: None,
+            speech: None,
+            preview: None,
+        }
+    }
 }
 
 struct LoadedMusic<B: Backend> {
@@ -233,11 +246,14 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Repeats a check of the memory that failed, after the networks in memory were dropped.
-    fn with_room(&mut self, mut check: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
-        match check() {
+    fn with_room(
+        &mut self,
+        mut check: impl FnMut(Engine) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match check(self.engine) {
             Err(Error::OutOfMemory { .. }) => {
                 self.drop_all();
-                check()
+                check(self.engine)
             }
             result => result,
         }
@@ -299,10 +315,7 @@ mod tests {
         let held = on_engine!(engine,
         for<'a>(model: &'a Path, installed: &'a Installed, engine: Engine) -> [bool; 4],
         |place: B| {
-            let mut runner = Networked::<B> {
-                installed, engine, place, models: None, song: None, language: None, speech: None,
-                preview: None,
-            };
+            let mut runner = Networked::<B>::new(installed, engine, place);
             let open = || {
                 let opened = open_language_model(model.to_str(), installed.layout());
                 Arc::new(opened.expect("a language model"))

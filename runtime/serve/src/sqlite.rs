@@ -13,7 +13,7 @@ mod table;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -80,15 +80,27 @@ fn closed() -> StoreError {
     StoreError::new("it is closed")
 }
 
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+/// Starts a thread. Returns when it was started, and does not wait for its end.
+/// Errors: if the system cannot start it.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.map(drop).map_err(|error| StoreError::new(error.to_string()))
+}
+
 impl Sqlite {
     /// Opens the store of the file `path`, and creates it if it is missing.
     ///
     /// # Errors
     /// A file that cannot be used, is no store, or is from a newer version of the program.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        let mut connection = connect(path)?;
         schema::prepare(&mut connection)?;
         let readers = Arc::new(Readers {
             path: path.to_owned(),
@@ -98,17 +110,21 @@ impl Sqlite {
         let (changes, _) = broadcast::channel(CHANGES);
         let (writer, writes) = mpsc::unbounded_channel();
         let sender = changes.clone();
-        thread::Builder::new()
-            .name("queue-writer".to_owned())
-            .spawn(move || write_all(&mut connection, writes, &sender))
-            .map_err(|error| StoreError::new(error.to_string()))?;
+        start_thread("queue-writer", move || write_all(&mut connection, writes, &sender))?;
         // Before this returns: a change that is made afterwards is reported, however late the thread starts.
-        let looker = Looker::new(readers.connect()?)?;
+        let connection = readers.connect()?;
+        let (seen, last) = (version(&connection)?, rows::last_change(&connection)?);
+        let mut looker = Looker { connection, seen, last };
         let (weak, sender) = (Arc::downgrade(&readers), changes.clone());
-        thread::Builder::new()
-            .name("queue-changes".to_owned())
-            .spawn(move || looker.run(&weak, &sender))
-            .map_err(|error| StoreError::new(error.to_string()))?;
+        start_thread("queue-changes", move || {
+            while weak.strong_count() > 0 {
+                thread::sleep(LOOK);
+                // What could not be read is read at the next look.
+                if let Err(error) = looker.look(&sender) {
+                    tracing::debug!(%error, "the changes of the queue could not be read");
+                }
+            }
+        })?;
         Ok(Self { writer, readers, changes, leases: Arc::default() })
     }
 
@@ -150,7 +166,7 @@ impl Sqlite {
                 let _permit = permit;
                 let connection = readers.take()?;
                 let result = work(&connection)?;
-                readers.give(connection);
+                readers.free.lock().push(connection);
                 Ok(result)
             };
             tokio::task::spawn_blocking(task).await.map_err(|_| closed())?
@@ -159,21 +175,15 @@ impl Sqlite {
 }
 
 impl Readers {
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let connection = Connection::open(&self.path)?;
-        connection.busy_timeout(BUSY)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let connection = connect(&self.path)?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
 
-    fn take(&self) -> Result<Connection, StoreError> {
+    fn take(&self) -> rusqlite::Result<Connection> {
         let free = self.free.lock().pop();
         free.map_or_else(|| self.connect(), Ok)
-    }
-
-    fn give(&self, connection: Connection) {
-        self.free.lock().push(connection);
     }
 }
 
@@ -258,23 +268,6 @@ struct Looker {
 }
 
 impl Looker {
-    fn new(connection: Connection) -> rusqlite::Result<Self> {
-        let seen = version(&connection)?;
-        let last = rows::last_change(&connection)?;
-        Ok(Self { connection, seen, last })
-    }
-
-    /// Reports changes until the store is dropped.
-    fn run(mut self, store: &Weak<Readers>, changes: &broadcast::Sender<Uuid>) {
-        while store.strong_count() > 0 {
-            thread::sleep(LOOK);
-            // What could not be read is read at the next look.
-            if let Err(error) = self.look(changes) {
-                tracing::debug!(%error, "the changes of the queue could not be read");
-            }
-        }
-    }
-
     fn look(&mut self, changes: &broadcast::Sender<Uuid>) -> rusqlite::Result<()> {
         let current = version(&self.connection)?;
         if current != self.seen {

@@ -17,6 +17,7 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -173,7 +174,8 @@ impl News {
 }
 
 /// The end of an attempt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum End {
     /// The results are written.
     Done(Vec<Output>),
@@ -245,6 +247,19 @@ pub struct Counts {
     pub mean_seconds: Option<f64>,
     /// Size of all results in bytes.
     pub bytes: u64,
+}
+
+impl Counts {
+    /// The number of jobs that are shown as jobs in `state`.
+    pub(crate) fn number(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Queued => &mut self.queued,
+            State::Running | State::Cancelling => &mut self.running,
+            State::Done => &mut self.done,
+            State::Failed => &mut self.failed,
+            State::Cancelled => &mut self.cancelled,
+        }
+    }
 }
 
 /// A file that a client sent.

@@ -18,7 +18,7 @@ use std::{
 };
 
 use acestep_engine::Observe;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{runtime::Handle, time};
 
 pub use self::file_errors::of_files;
@@ -29,7 +29,7 @@ use self::{
     refused::Refused,
 };
 use crate::{
-    job::{Content, Job, JobError, Kind, Output},
+    job::{Job, JobError, Kind, Output, RunOutput},
     objects::{LocalAttempts, Objects},
     stages::{self, Clock},
     store::{Claim, End, Lease, ModelFilter, Store, StoreError},
@@ -84,21 +84,6 @@ impl Default for WorkerTimes {
     }
 }
 
-/// A result that a runner wrote into the job's folder.
-#[derive(Debug, Clone)]
-pub struct RunOutput {
-    /// The song of the job, from 1.
-    pub track: u32,
-    /// The content.
-    pub content: Content,
-    /// The name in the folder.
-    pub name: String,
-    /// The seed of the song.
-    pub seed: Option<u64>,
-    /// The length of the sound in seconds.
-    pub seconds: Option<f64>,
-}
-
 /// The reason why a runner made no complete result.
 #[derive(Debug, Clone)]
 pub enum Stopped {
@@ -139,6 +124,13 @@ pub struct JobTask<'a> {
     pub resolved: &'a dyn Fn(Value),
     /// Results so far; those of a job that stops early are kept.
     pub made: &'a mut Vec<RunOutput>,
+}
+
+impl JobTask<'_> {
+    /// The request; without fields if it is no object.
+    pub(crate) fn request(&self) -> Map<String, Value> {
+        self.job.request.as_object().cloned().unwrap_or_default()
+    }
 }
 
 /// The work behind the queue.
@@ -277,19 +269,14 @@ impl Worker<'_> {
             Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past), self.objects.clone()));
         // The lease is kept until the end is stored.
         let _keeper = keeper(runtime, self, &lease, &watch);
-        let end = self.attempt(runner, &job, &lease, &watch, (trouble, refused));
-        let name = match &end {
-            End::Done(_) => "done",
-            End::Failed(error, _) => {
-                tracing::warn!(code = error.code, reason = error.message, "failed");
-                "failed"
-            }
-            End::Cancelled(_) => "cancelled",
-            End::Released => "released",
-        };
+        let end = self.attempt(runner, &job, &lease, &watch, refused);
+        let end = end.unwrap_or_else(|error| self.troubled(&lease, error, &watch, trouble));
+        if let End::Failed(error, _) = &end {
+            tracing::warn!(code = error.code, reason = error.message, "failed");
+        }
         let stored = self.finish(runtime, &lease, &end, &watch)?;
         if stored {
-            tracing::info!("{name}");
+            tracing::info!("{}", <&str>::from(&end));
             if let End::Done(_) = end {
                 self.remember(&job, &watch);
             }
@@ -313,23 +300,17 @@ impl Worker<'_> {
         }
     }
 
+    /// Runs a job. The error is one of files that could not be stored or fetched.
     fn attempt(
         &self,
         runner: &mut dyn Runner,
         job: &Job,
         lease: &Lease,
         watch: &Watch,
-        (trouble, refused): (&mut Trouble, &mut Refused),
-    ) -> End {
-        let folder = self.objects.attempt(lease);
-        let prepared = folder.and_then(|folder| {
-            self.objects.prepare(&job.request)?;
-            Ok(folder)
-        });
-        let folder = match prepared {
-            Ok(folder) => folder,
-            Err(error) => return self.troubled(lease, of_files(&error), watch, trouble),
-        };
+        refused: &mut Refused,
+    ) -> Result<End, JobError> {
+        let folder = self.objects.attempt(lease).map_err(|error| of_files(&error))?;
+        self.objects.prepare(&job.request).map_err(|error| of_files(&error))?;
         let mut made = Vec::new();
         let task = JobTask {
             job,
@@ -345,14 +326,9 @@ impl Worker<'_> {
             Err(Stopped::Failed(JobError::new("internal", message)))
         });
         let result = result.map_err(|stopped| stopped.without_places(&self.objects));
-        let outputs = match self.outputs(lease, &made) {
-            Ok(outputs) => outputs,
-            Err(error) => return self.troubled(lease, of_files(&error), watch, trouble),
-        };
-        match result {
-            Err(Stopped::Failed(error)) if error.code == DISK_FULL => {
-                self.troubled(lease, error, watch, trouble)
-            }
+        let outputs = self.outputs(lease, &made).map_err(|error| of_files(&error))?;
+        Ok(match result {
+            Err(Stopped::Failed(error)) if error.code == DISK_FULL => return Err(error),
             Ok(()) => End::Done(outputs),
             Err(Stopped::TooLarge(error)) if outputs.is_empty() => {
                 if let Err(error) = std::fs::remove_dir_all(&folder) {
@@ -363,15 +339,12 @@ impl Worker<'_> {
             Err(Stopped::Failed(error) | Stopped::TooLarge(error)) => End::Failed(error, outputs),
             Err(Stopped::Cancelled) if self.is_ending.load(Ordering::Relaxed) => End::Released,
             Err(Stopped::Cancelled) => End::Cancelled(outputs),
-        }
+        })
     }
 
     fn outputs(&self, lease: &Lease, made: &[RunOutput]) -> std::io::Result<Vec<Output>> {
-        let output = |made: &RunOutput| {
-            let output = self.objects.output(lease, made.track, made.content, &made.name)?;
-            Ok(Output { seed: made.seed, seconds: made.seconds, ..output })
-        };
-        let outputs = made.iter().map(output).collect::<std::io::Result<Vec<_>>>()?;
+        let outputs = made.iter().map(|made| self.objects.output(lease, made));
+        let outputs = outputs.collect::<std::io::Result<Vec<_>>>()?;
         self.objects.publish(lease, &outputs)?;
         Ok(outputs)
     }

@@ -93,11 +93,6 @@ pub fn in_place_of(choice: Option<&str>, used: &Path) -> Option<Notice> {
     })
 }
 
-/// Converts notices about model files.
-pub fn of_files(notices: Vec<String>) -> impl Iterator<Item = Notice> {
-    notices.into_iter().map(Notice)
-}
-
 /// Returns the label of its kernels; needed because a built-in language model shares its name with
 /// a model.
 pub fn label(folder: &LanguageModelDir) -> String {

@@ -7,12 +7,14 @@
 //! | module | content |
 //! |---|---|
 //! | `dia2`, `magpie`, `qwen3_tts` | the families |
+//! | `family` | methods that are alike in every family |
 //! | `resident` | networks and voices that stay in memory |
 //! | `fields`, `files` | fields of a request; files that change |
 //! | `recent` | values that were used last |
 //! | `reason` | errors for programs |
 
 mod dia2;
+mod family;
 mod fields;
 mod files;
 mod kept;
@@ -162,7 +164,10 @@ pub trait SpeechModel: Send + Sync {
     }
 
     /// The number of texts that are spoken side by side by default.
-    fn at_once(&self, engine: Engine) -> usize;
+    fn at_once(&self, engine: Engine) -> usize {
+        let _ = engine;
+        1
+    }
 
     /// Writes the matrices of its networks in int8 beside its weights, see [`crate::quantize`].
     ///

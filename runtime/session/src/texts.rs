@@ -98,9 +98,13 @@ pub fn place_beside(request: &mut Request, file: &Path) {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let file = files::open(path).map_err(failed)?;
-    read_all(file, &format!("`{}`", path.display())).map_err(failed)?
+    let file = files::open(path).map_err(unread(path))?;
+    read_all(file, &format!("`{}`", path.display())).map_err(unread(path))?
+}
+
+/// Returns the error of a file that cannot be read, by its cause.
+pub(crate) fn unread(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::File { action: Action::Read, path: path.to_owned(), source }
 }
 
 /// Reads all of `from`, which a message calls `what`.
@@ -131,9 +135,7 @@ pub fn lines(mut from: impl BufRead, what: &str) -> impl Iterator<Item = Result<
         match from.by_ref().take(MOST_BYTES + 1).read_until(b'\n', &mut bytes) {
             Ok(0) => None,
             Ok(_) => Some(line(bytes, number, what)),
-            Err(source) => {
-                Some(Err(Error::File { action: Action::Read, path: what.into(), source }))
-            }
+            Err(source) => Some(Err(unread(Path::new(what))(source))),
         }
     })
 }

@@ -80,7 +80,7 @@ impl Writing {
     pub fn check(&mut self, folder: &LanguageModelDir, engine: Engine) -> Result<(), Error> {
         let choice = self.request.language.lm_model.as_deref();
         self.notices.extend(language::in_place_of(choice, folder.directory().root()));
-        self.notices.extend(language::of_files(folder.notices()));
+        self.notices.extend(folder.notices().into_iter().map(Notice));
         if folder.name() == TINY {
             let text =
                 "tiny is a random network: what it writes is nonsense, made to prove the program";

@@ -11,9 +11,10 @@ const SILENCE: usize = 62;
 const SILENT: f32 = 1e-3;
 
 /// A sign that a run went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The same first code in all of the last frames.
+    #[error("the model repeated code {code} for {frames} frames")]
     Loop {
         /// The code.
         code: u32,
@@ -21,24 +22,14 @@ pub enum Fault {
         frames: usize,
     },
     /// Only silence in the last frames.
+    #[error("the last {frames} frames are silent")]
     Silence {
         /// The number of frames.
         frames: usize,
     },
     /// A frame with the code of the end in some codebooks only, which no codec can decode.
+    #[error("the model wrote its end in some codebooks only")]
     HalfEnd,
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Loop { code, frames } => {
-                write!(f, "the model repeated code {code} for {frames} frames")
-            }
-            Self::Silence { frames } => write!(f, "the last {frames} frames are silent"),
-            Self::HalfEnd => f.write_str("the model wrote its end in some codebooks only"),
-        }
-    }
 }
 
 /// Watches the frames and the samples of a run.

@@ -7,7 +7,7 @@
 //! | `qwen3_tts` | Qwen3-TTS: a text, a voice, 24 kHz |
 //! | `dia2` | Dia2: a script of two speakers, 24 kHz |
 //! | `magpie` | Magpie TTS: many languages, named voices, 22.05 kHz |
-//! | `spoken` | samples and results, the same for every family |
+//! | `spoken`, `track` | samples and results, and their making, the same for every family |
 //! | `timestamps` | files of the times of words |
 //! | `languages` | names and codes of languages |
 //! | `segments` | long texts in segments |
@@ -38,6 +38,7 @@ mod resample;
 mod segments;
 mod spoken;
 mod timestamps;
+mod track;
 mod voices;
 
 pub use error::SpeechError;

@@ -10,34 +10,16 @@ const SPACED_MARKS: [char; 6] = [',', ';', ':', ')', '\u{2013}', '\u{2014}'];
 /// Marks of other scripts after which a sentence may be cut.
 const CLAUSE_MARKS: [char; 10] = ['、', '，', '；', '：', '،', '؛', '।', '…', '）', '」'];
 
+/// Cuts a text into units.
+type Cut = fn(&str) -> Vec<&str>;
+
 /// The places where a text may be cut, from the best to the worst.
-#[derive(Debug, Clone, Copy)]
-enum Cut {
-    Sentences,
-    Clauses,
-    Words,
-    Characters,
-}
-
-impl Cut {
-    fn units(self, text: &str) -> Vec<&str> {
-        match self {
-            Self::Sentences => text.split_sentence_bounds().collect(),
-            Self::Clauses => clauses(text),
-            Self::Words => text.split_word_bounds().collect(),
-            Self::Characters => text.graphemes(true).collect(),
-        }
-    }
-
-    fn worse(self) -> Option<Self> {
-        match self {
-            Self::Sentences => Some(Self::Clauses),
-            Self::Clauses => Some(Self::Words),
-            Self::Words => Some(Self::Characters),
-            Self::Characters => None,
-        }
-    }
-}
+const CUTS: [Cut; 4] = [
+    |text| text.split_sentence_bounds().collect(),
+    clauses,
+    |text| text.split_word_bounds().collect(),
+    |text| text.graphemes(true).collect(),
+];
 
 /// Cuts `text` after marks of clauses.
 fn clauses(text: &str) -> Vec<&str> {
@@ -66,20 +48,21 @@ pub(crate) fn segments(text: &str, most: usize, count: &dyn Fn(&str) -> usize) -
         return vec![text.to_owned()];
     }
     let mut segments = Vec::new();
-    add(&mut segments, text, Cut::Sentences, most, count);
+    add(&mut segments, text, &CUTS, most, count);
     segments.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 
-/// Adds `text`, cut at `cut`, to `segments`.
+/// Adds `text`, cut at the first of `cuts`, to `segments`.
 fn add(
     segments: &mut Vec<String>,
     text: &str,
-    cut: Cut,
+    cuts: &[Cut],
     most: usize,
     count: &dyn Fn(&str) -> usize,
 ) {
+    let [cut, worse @ ..] = cuts else { return };
     let (mut segment, mut tokens) = (String::new(), 0);
-    for unit in cut.units(text) {
+    for unit in cut(text) {
         if unit.trim().is_empty() {
             // Blanks count as nothing, so many of them would make a segment of any length.
             if !segment.is_empty() && !segment.ends_with(char::is_whitespace) {
@@ -92,12 +75,11 @@ fn add(
             segments.push(std::mem::take(&mut segment));
             tokens = 0;
         }
-        match cut.worse() {
-            Some(worse) if own > most => add(segments, unit, worse, most, count),
-            _ => {
-                segment.push_str(unit);
-                tokens += own;
-            }
+        if own > most && !worse.is_empty() {
+            add(segments, unit, worse, most, count);
+        } else {
+            segment.push_str(unit);
+            tokens += own;
         }
     }
     if !segment.is_empty() {

@@ -42,6 +42,12 @@ impl Default for Options {
     }
 }
 
+impl From<Chunks> for Options {
+    fn from(chunks: Chunks) -> Self {
+        Self { chunks, ..Self::default() }
+    }
+}
+
 /// A result of some runs.
 #[derive(Debug, Clone)]
 pub enum StreamItem<T = Spoken> {

@@ -15,19 +15,17 @@ use std::{
 
 use acestep_engine::Engine;
 use acestep_import::{Layout, Network};
-use acestep_model::{Backend, Place};
+use acestep_model::{Backend, ConfigError, Place};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
+use acestep::goldens::{built_in, checkpoints::Checkpoints};
 pub use acestep::speed::load::ModelToLoad;
-pub(crate) use acestep::{
-    goldens::{built_in, checkpoints::Checkpoints},
-    songs, types,
-};
-pub(crate) use dia2::DialogueModels;
-pub(crate) use magpie::MagpieModels;
-pub(crate) use qwen3_tts::SpeechModels;
+pub(crate) use acestep::{songs, types};
+use dia2::DialogueModels;
+use magpie::MagpieModels;
+use qwen3_tts::SpeechModels;
 pub use qwen3_tts::{
     agreement::{Agreement, agreement},
     stress::Stress,
@@ -94,14 +92,53 @@ impl Work {
     }
 }
 
-/// The values that a file of goldens is compared with come from these.
-#[derive(Clone, Copy)]
-pub(crate) struct GoldenSource<'a> {
-    pub(crate) set: &'a Set,
-    pub(crate) checkpoints: &'a Checkpoints,
-    pub(crate) speech: &'a SpeechModels,
-    pub(crate) dialogue: &'a DialogueModels,
-    pub(crate) magpie: &'a MagpieModels,
+/// A set of goldens, and the checkpoints to compute it with.
+pub(crate) struct GoldenSource {
+    pub(crate) set: Set,
+    checkpoints: Checkpoints,
+    speech: SpeechModels,
+    dialogue: DialogueModels,
+    magpie: MagpieModels,
+}
+
+impl GoldenSource {
+    /// Reads a set, and opens the checkpoints in `models`. Some sets need none; other cases report what is
+    /// missing.
+    pub(crate) fn read(goldens: &Path, models: Option<&Path>) -> Result<Self> {
+        let (checkpoints, speech, dialogue, magpie) = match models {
+            Some(models) => (
+                Checkpoints::find(models)?,
+                SpeechModels::find(models)?,
+                DialogueModels::find(models)?,
+                MagpieModels::find(models)?,
+            ),
+            None => Default::default(),
+        };
+        Ok(Self { set: Set::read(goldens)?, checkpoints, speech, dialogue, magpie })
+    }
+
+    /// The set and the checkpoints inside the program.
+    pub(crate) fn built_in() -> Result<Self> {
+        let checkpoints = Checkpoints::built_in()?;
+        let (speech, dialogue, magpie) = Default::default();
+        Ok(Self { set: built_in::set()?, checkpoints, speech, dialogue, magpie })
+    }
+
+    /// Reads a source with the released tokenizers in a directory. The tokenizers come first, because a
+    /// mistake in them is found at once, and checkpoints are large.
+    ///
+    /// # Errors
+    /// If the directory has none, or another one.
+    pub(crate) fn with_tokenizers(
+        root: Option<&Path>,
+        read: impl FnOnce() -> Result<Self>,
+    ) -> Result<Self> {
+        let real = root.map(Checkpoints::read_tokenizers).transpose()?;
+        let mut source = read()?;
+        source.checkpoints.real = real;
+        source.speech.vocabulary = root.map(Path::to_owned);
+        Ok(source)
+    }
 }
 
 /// Returns the files of tensors of the families whose goldens are in `set`.
@@ -133,7 +170,7 @@ pub(crate) struct Tensors<B: Backend> {
 }
 
 /// Compares a file of tensors.
-type CompareTensors<B> = fn(&mut Sheet<'_>, GoldenSource<'_>, &Place<B>) -> Result<()>;
+type CompareTensors<B> = fn(&mut Sheet<'_>, &GoldenSource, &Place<B>) -> Result<()>;
 
 impl<B: Backend> Tensors<B> {
     pub(crate) fn new(
@@ -163,7 +200,7 @@ pub(crate) struct Texts<B: Backend> {
 }
 
 /// Compares a file of text.
-type CompareTexts<B> = fn(Page<'_>, &Value, GoldenSource<'_>, &Place<B>) -> Result<()>;
+type CompareTexts<B> = fn(Page<'_>, &Value, &GoldenSource, &Place<B>) -> Result<()>;
 
 impl<B: Backend> Texts<B> {
     pub(crate) fn new(
@@ -193,6 +230,19 @@ fn listed(models: &Path) -> Result<Vec<PathBuf>> {
 fn config_in(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Reads a released configuration.
+fn released<C>(read: fn(&str) -> Result<C, ConfigError>, config: &Value) -> Result<C> {
+    read(&config.to_string()).context("the released configuration cannot be read")
+}
+
+/// Returns an object with more keys, or other values.
+fn with(mut object: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    object
 }
 
 /// Networks that are measured together.

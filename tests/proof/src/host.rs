@@ -33,12 +33,22 @@ pub trait Host: Sync {
     fn hint(&self, error: &anyhow::Error) -> Option<String>;
 }
 
+/// A program that shows nothing.
+#[cfg(test)]
+pub(crate) struct Silent {
+    is_cancelled: bool,
+}
+
 /// A program that shows nothing and is never stopped.
 #[cfg(test)]
-pub(crate) struct Quiet;
+pub(crate) const QUIET: Silent = Silent { is_cancelled: false };
+
+/// A program that shows nothing and was told to stop.
+#[cfg(test)]
+pub(crate) const CANCELLED: Silent = Silent { is_cancelled: true };
 
 #[cfg(test)]
-impl Host for Quiet {
+impl Host for Silent {
     fn line(&self, _: &str) {}
 
     fn note(&self, _: &str) {}
@@ -54,7 +64,7 @@ impl Host for Quiet {
     }
 
     fn is_cancelled(&self) -> bool {
-        false
+        self.is_cancelled
     }
 
     fn hint(&self, error: &anyhow::Error) -> Option<String> {

@@ -41,16 +41,11 @@ pub(crate) fn describe(device: Device) -> Machine {
         Some(generation) => intel(brand, generation),
         None => with_generation(brand, generation()),
     };
-    let card = card(device, &Listing::of(device), &processor);
     Machine {
         device: device.to_string(),
-        name: card.name,
-        memory_bytes: card.memory_bytes,
-        driver: card.driver,
-        backend: None,
-        processor,
         cores: system.cpus().len(),
         main_memory_bytes: system.total_memory(),
+        ..card(device, &Listing::of(device), processor)
     }
 }
 
@@ -100,36 +95,25 @@ fn intel(brand: &str, generation: &str) -> String {
     format!("{brand}, {generation}")
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct Gpu {
-    name: Option<String>,
-    memory_bytes: Option<u64>,
-    driver: Option<String>,
-}
-
-/// Returns the data of a device in `listing`.
-fn card(device: Device, listing: &Listing, processor: &str) -> Gpu {
+/// Returns the processor, and the data of a device in `listing`. Neither Vulkan nor Metal reports its memory here.
+fn card(device: Device, listing: &Listing, processor: String) -> Machine {
+    let mut machine = Machine { processor, ..Machine::default() };
     match device {
-        Device::Cpu => Gpu { name: Some(processor.to_owned()), ..Gpu::default() },
-        Device::Cuda(index) => listing.cuda.as_ref().map_or_else(Gpu::default, |cuda| {
-            let found = cuda.gpus.get(index);
-            Gpu {
-                name: found.map(|card| card.name.clone()),
-                memory_bytes: found.map(|card| card.total_bytes),
-                driver: cuda.driver.clone(),
-            }
-        }),
+        Device::Cpu => machine.name = Some(machine.processor.clone()),
+        Device::Cuda(index) => {
+            let found = listing.cuda.as_ref().and_then(|cuda| cuda.gpus.get(index));
+            machine.name = found.map(|card| card.name.clone());
+            machine.memory_bytes = found.map(|card| card.total_bytes);
+            machine.driver = listing.cuda.as_ref().and_then(|cuda| cuda.driver.clone());
+        }
         Device::Wgpu(index) => {
             let found = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
             let name = |adapter: &GpuAdapter| format!("{} ({})", adapter.name, adapter.kind);
-            Gpu {
-                name: found.map(name),
-                // Neither Vulkan nor Metal reports it here.
-                memory_bytes: None,
-                driver: found.map(|adapter| format!("{}, {}", adapter.api, adapter.driver)),
-            }
+            machine.name = found.map(name);
+            machine.driver = found.map(|adapter| format!("{}, {}", adapter.api, adapter.driver));
         }
     }
+    machine
 }
 
 /// Returns the current time as `2026-11-21 12:00 UTC`.
@@ -192,14 +176,15 @@ mod tests {
             ..listing::Cuda::default()
         };
         let listing = Listing { cuda: Some(cuda), ..Listing::default() };
-        let found = card(Device::Cuda(1), &listing, "a processor");
-        let expected = Gpu {
+        let found = |device| card(device, &listing, String::new());
+        let expected = Machine {
             name: Some("NVIDIA H200".into()),
             memory_bytes: Some(143_771 << 20),
             driver: Some("570.86".into()),
+            ..Machine::default()
         };
-        assert_eq!(found, expected);
-        assert_eq!(card(Device::Wgpu(0), &listing, "a processor"), Gpu::default());
+        assert_eq!(found(Device::Cuda(1)), expected);
+        assert_eq!(found(Device::Wgpu(0)), Machine::default());
     }
 
     #[test]

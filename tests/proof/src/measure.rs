@@ -93,9 +93,25 @@ pub(crate) fn matvec(input: usize, output: usize) -> Cost {
     linear(1.0, input, output)
 }
 
+/// Returns the cost of a gated transformer layer for `rows` rows, with the widths of all query heads and of
+/// all key heads; attention to the keys is left out.
+pub(crate) fn layer(rows: f64, width: usize, heads: [usize; 2], inner: usize) -> Cost {
+    let [queries, keys] = heads;
+    linear(rows, width, queries + 2 * keys)
+        + linear(rows, queries, width)
+        + linear(rows, width, 3 * inner)
+}
+
 /// Returns the cost of a filter of `taps` taps with `samples` output samples.
 pub(crate) fn conv(samples: f64, input: usize, output: usize, taps: usize) -> Cost {
     linear(samples, input * taps, output)
+}
+
+impl Cost {
+    /// Returns the cost for `rows` rows, which share the weights.
+    pub(crate) fn for_rows(self, rows: usize) -> Self {
+        Self { flop: self.flop * rows as f64, ..self }
+    }
 }
 
 impl std::ops::Add for Cost {

@@ -17,15 +17,13 @@ use std::{
 
 use acestep_engine::Device;
 use anyhow::{Context, Result};
-use burn::tensor::DType;
 use serde::Serialize;
 
 pub use crate::golden::case::Case;
 use crate::{
     Error, Host,
-    families::{Checkpoints, DialogueModels, MagpieModels, SpeechModels, built_in},
+    families::GoldenSource,
     golden::{
-        ledger::Tell,
         message::{Done, Message},
         set::{self, Set},
     },
@@ -89,9 +87,10 @@ pub fn run(
         Message::Case(case) => tell(case),
         _ => Ok(()),
     };
-    let read = Given::read(given)?;
+    let source = given.read()?;
     if !device.is_gpu() {
-        return read.compare(device, &Done::default(), host, &tell);
+        return Verify { source: &source, host, tell: &tell, known: &Done::default() }
+            .run_on(device);
     }
     child::run(|| worker(given), host, &tell)
 }
@@ -112,7 +111,9 @@ pub fn work(given: Given<'_>, device: Device, host: &dyn Host, finished: impl Re
         // A message has names, numbers and texts, so conversion to JSON cannot fail.
         host.output(&serde_json::to_string(message).unwrap_or_default())
     };
-    let done = Given::read(given).and_then(|read| read.compare(device, &known, host, &tell));
+    let done = given.read().and_then(|source| {
+        Verify { source: &source, host, tell: &tell, known: &known }.run_on(device)
+    });
     let last = match done {
         Ok(_) => Message::End,
         // The parent process knows that the run was stopped.
@@ -145,58 +146,14 @@ pub(crate) fn readable(goldens: &Path) -> Result<()> {
     Set::read(goldens).map(drop)
 }
 
-/// The goldens, and the checkpoints to compute them with.
-struct Files {
-    set: Set,
-    checkpoints: Checkpoints,
-    speech: SpeechModels,
-    dialogue: DialogueModels,
-    magpie: MagpieModels,
-}
-
 impl Given<'_> {
-    fn read(self) -> Result<Files> {
-        let real = self.tokenizer.map(Checkpoints::read_tokenizers).transpose()?;
-        let (set, (checkpoints, speech, dialogue, magpie)) = match self.goldens {
+    fn read(self) -> Result<GoldenSource> {
+        GoldenSource::with_tokenizers(self.tokenizer, || match self.goldens {
             Some(goldens) => {
-                let models = match models_dir(goldens, self.models)? {
-                    Some(models) => (
-                        Checkpoints::find(&models)?,
-                        SpeechModels::find(&models)?,
-                        DialogueModels::find(&models)?,
-                        MagpieModels::find(&models)?,
-                    ),
-                    // Some sets need no checkpoints; other cases report what is missing.
-                    None => Default::default(),
-                };
-                (Set::read(goldens)?, models)
+                GoldenSource::read(goldens, models_dir(goldens, self.models)?.as_deref())
             }
-            None => {
-                let checkpoints = Checkpoints::built_in()?;
-                (
-                    built_in::set()?,
-                    (checkpoints, Default::default(), Default::default(), Default::default()),
-                )
-            }
-        };
-        let checkpoints = Checkpoints { real, ..checkpoints };
-        let speech = speech.with_vocabulary(self.tokenizer);
-        Ok(Files { set, checkpoints, speech, dialogue, magpie })
-    }
-}
-
-impl Files {
-    fn compare(
-        &self,
-        device: Device,
-        known: &Done,
-        host: &dyn Host,
-        tell: &Tell<'_>,
-    ) -> Result<Vec<Case>> {
-        let Self { set, checkpoints, speech, dialogue, magpie } = self;
-        // The stored values are f32, except for some cases, which set the type themselves.
-        let work = Verify { set, checkpoints, speech, dialogue, magpie, host, tell, known };
-        device.run(DType::F32, work)?
+            None => GoldenSource::built_in(),
+        })
     }
 }
 

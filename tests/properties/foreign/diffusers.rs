@@ -7,7 +7,7 @@ use acestep_tests::{
     place,
 };
 
-use super::{PARTS, SONG, is_the_same, layout, refused, song, temporary};
+use super::{PARTS, Refusal, SONG, is_the_same, layout, refused, song, temporary};
 
 #[test]
 fn a_pipeline_of_diffusers_is_the_whole_model() {
@@ -38,12 +38,10 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
             model.require(Network::AudioCodec).expect_err("none"),
             model.dit_dir().audio_codec::<Cpu>(&place()).expect_err("none"),
         ] {
-            assert!(error.to_string().contains("holds no audio codec"), "{error}");
-            let hint = error.hint().expect("a hint");
-            assert!(
-                hint.contains("`thinking: false`") && hint.contains("audio_tokenizer"),
-                "{hint}"
-            );
+            Refusal::of(&error)
+                .says("holds no audio codec")
+                .hints("`thinking: false`")
+                .hints("audio_tokenizer");
         }
     }
     // A directory that the index does not list is ignored.
@@ -54,7 +52,7 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
     assert!(model.require(Network::AudioCodec).is_err());
     // The other directories are required.
     std::fs::remove_dir_all(pipeline.join("condition_encoder")).expect("removed");
-    assert!(refused("pipeline", dir.path()).contains("holds no condition_encoder"));
+    refused("pipeline", dir.path()).says("holds no condition_encoder");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use acestep_tests::{
 };
 
 use super::{
-    SONG, is_the_same, is_the_same_language_model, layout, of_language_model, of_model, song,
-    temporary,
+    Refusal, SONG, is_the_same, is_the_same_language_model, layout, of_language_model, of_model,
+    song, temporary,
 };
 
 #[test]
@@ -90,10 +90,9 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
     without("Qwen3-Embedding-0.6B", "acestep-text-enc");
     std::fs::remove_file(dir.path().join("acestep-5Hz-lm-0.6B-F32.gguf")).expect("removed");
     let open = || open("turbo", &layout(dir.path())).expect("a model");
-    let error = open().check_tokenizer().expect_err("no tokenizer");
-    assert!(error.to_string().contains("holds no tokenizer"), "{error}");
-    let hint = error.hint().expect("a hint");
-    assert!(hint.contains(&format!("into `{}`", dir.path().display())), "{hint}");
+    Refusal::of(&open().check_tokenizer().expect_err("no tokenizer"))
+        .says("holds no tokenizer")
+        .hints(&format!("into `{}`", dir.path().display()));
 
     // Follow the hints.
     for (from, file) in [

@@ -11,7 +11,7 @@ use acestep_tests::{
     },
 };
 
-use super::{PARTS, layout, refused, temporary};
+use super::{PARTS, Refusal, layout, refused, temporary};
 
 /// `check` reads no weights, so a missing file is found before the language model runs.
 #[test]
@@ -22,21 +22,21 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
     let check = || {
         let model = open("tiny_turbo_aio.safetensors", &layout(dir.path())).expect("a model");
         let checked = model.check::<Cpu>(&DEVICE, &PARTS).and_then(|()| model.check_tokenizer());
-        let error = checked.err()?;
-        Some(format!("{error}\n{}", error.hint().unwrap_or_default()))
+        checked.err().map(|error| Refusal::of(&error))
     };
     assert_eq!(check(), None);
     std::fs::rename(at("silence_latent.pt"), at("moved.pt")).expect("moved");
-    let text = check().expect("no silence");
-    assert!(text.contains("holds no latent of silence"), "{text}");
     let place = dir.path().display();
-    assert!(text.contains(&format!("put silence_latent.pt of the model's release into `{place}`")));
+    check()
+        .expect("no silence")
+        .says("holds no latent of silence")
+        .hints(&format!("put silence_latent.pt of the model's release into `{place}`"));
     // A file that does not fit is ignored and named in the message.
     let broken = at("acestep-v15-base");
     std::fs::create_dir(&broken).expect("a directory");
     std::fs::write(broken.join("silence_latent.pt"), "no zip").expect("written");
-    let text = check().expect("no silence that fits");
-    assert!(text.contains("silence_latent.pt`, but it does not fit: `"), "{text}");
+    let refusal = check().expect("no silence that fits");
+    refusal.says("silence_latent.pt`, but it does not fit: `");
     // The directory of another known model contains one that fits.
     let turbo = at("acestep-v15-turbo");
     std::fs::create_dir(&turbo).expect("a directory");
@@ -45,9 +45,8 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
 
     let tokenizer = at("Qwen3-Embedding-0.6B");
     std::fs::rename(&tokenizer, at("elsewhere")).expect("moved");
-    let text = check().expect("no tokenizer");
-    assert!(text.contains("holds no tokenizer"), "{text}");
-    assert!(text.contains(&format!("of the release into `{place}`")), "{text}");
+    let refusal = check().expect("no tokenizer");
+    refusal.says("holds no tokenizer").hints(&format!("of the release into `{place}`"));
     // The tokenizer of a GGUF file in the models directory is used.
     let models = temporary();
     write_gguf_models(models.path(), Weights::F32);
@@ -80,18 +79,17 @@ fn a_text_encoder_is_no_language_model() {
     let path = dir.path().join("text_encoders/qwen_tiny.safetensors");
     let refused = |path: &Path| {
         let choice = path.to_string_lossy();
-        open_language_model(Some(&choice), &layout(dir.path())).expect_err("refused").to_string()
+        let opened = open_language_model(Some(&choice), &layout(dir.path()));
+        Refusal::of(&opened.expect_err("refused"))
     };
-    let text = refused(&path);
-    assert!(text.contains("no audio codes among its 446 tokens"), "{text}");
+    refused(&path).says("no audio codes among its 446 tokens");
     // For a released size, the header alone is enough, without a tokenizer.
     let shape = [151_669, 0];
     let stored = acestep_tests::foreign::Stored { shape: shape.into(), values: vec![] };
     let tensors = [("embed_tokens.weight".to_owned(), stored)].into();
     let path = dir.path().join("qwen.safetensors");
     acestep_tests::foreign::write(&path, &tensors);
-    let text = refused(&path);
-    assert!(text.contains("no audio codes among its 151669 tokens"), "{text}");
+    refused(&path).says("no audio codes among its 151669 tokens");
     // diffusers keeps the tokenizer in another directory.
     let pipeline = dir.path().join("pipeline");
     write_diffusers(&pipeline);
@@ -100,8 +98,7 @@ fn a_text_encoder_is_no_language_model() {
     let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     json["vocab_size"] = 151_669.into();
     std::fs::write(&config, json.to_string()).expect("written");
-    let text = refused(&pipeline.join("text_encoder"));
-    assert!(text.contains("no audio codes among its 151669 tokens"), "{text}");
+    refused(&pipeline.join("text_encoder")).says("no audio codes among its 151669 tokens");
 }
 
 #[test]
@@ -111,9 +108,9 @@ fn pointers_and_adapters_are_called_what_they_are() {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
     for name in ["turbo.safetensors", "acestep-v15-turbo-Q8_0.gguf"] {
         std::fs::write(at(name), pointer).expect("written");
-        let text = refused(name, dir.path());
-        assert!(text.contains("it is a Git LFS pointer, not the file itself"), "{text}");
-        assert!(text.contains("git lfs pull"), "{text}");
+        refused(name, dir.path())
+            .says("it is a Git LFS pointer, not the file itself")
+            .hints("git lfs pull");
     }
     let stored = acestep_tests::foreign::Stored { shape: vec![1, 2], values: vec![0.0; 2] };
     let name = "base_model.model.layers.0.self_attn.q_proj.lora_A.weight".to_owned();
@@ -125,9 +122,9 @@ fn pointers_and_adapters_are_called_what_they_are() {
     std::fs::write(peft.join("adapter_config.json"), "{}").expect("written");
     for path in [peft.join("adapter_model.safetensors"), peft] {
         let path = path.to_string_lossy().into_owned();
-        let text = refused(&path, dir.path());
-        assert!(text.contains("it is an adapter (LoRA or of its kin)"), "{text}");
-        assert!(text.contains(&format!("pass it as `adapter: {path}`")), "{text}");
+        refused(&path, dir.path())
+            .says("it is an adapter (LoRA or of its kin)")
+            .hints(&format!("pass it as `adapter: {path}`"));
     }
 }
 
@@ -137,33 +134,31 @@ fn other_files_are_refused_by_what_they_are() {
     let at = |name: &str| dir.path().join(name);
     write_gguf_models(dir.path(), Weights::F32);
     // A network of another kind.
-    let text = refused(&at("vae-F32.gguf").to_string_lossy(), dir.path());
-    assert!(text.contains("holds the Oobleck audio autoencoder, not a diffusion"), "{text}");
+    let refused = |choice: &str| refused(choice, dir.path());
+    refused(&at("vae-F32.gguf").to_string_lossy())
+        .says("holds the Oobleck audio autoencoder, not a diffusion");
     let llama = [("general.architecture", value_text("llama"))];
     write_gguf(&at("llama.gguf"), &llama, &Default::default(), |_, _| Weights::F32);
-    let text = refused("llama.gguf", dir.path());
-    assert!(text.contains("its architecture is `llama`, which is no network"), "{text}");
+    refused("llama.gguf").says("its architecture is `llama`, which is no network");
     std::fs::write(at("notes.txt"), "a song").expect("written");
-    let text = refused("notes.txt", dir.path());
-    assert!(text.contains("it is neither GGUF nor safetensors"), "{text}");
+    refused("notes.txt").says("it is neither GGUF nor safetensors");
     std::fs::write(at("model.pt"), b"PK\x03\x04").expect("written");
-    assert!(refused("model.pt", dir.path()).contains("PyTorch's own files are not read"));
+    refused("model.pt").hints("PyTorch's own files are not read");
 
     // ComfyUI's fp8 weights.
     let header = r#"{"model.diffusion_model.decoder.proj_in.1.weight":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 2]].concat();
     std::fs::write(at("fp8.safetensors"), bytes).expect("written");
-    let text = refused("fp8.safetensors", dir.path());
-    assert!(text.contains("its weights are in 8 bits (tensor `model.diffusion_model."), "{text}");
+    refused("fp8.safetensors").says("its weights are in 8 bits (tensor `model.diffusion_model.");
     let header = r#"{"lyric_embs.weight":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
     std::fs::write(at("first.safetensors"), bytes).expect("written");
-    assert!(refused("first.safetensors", dir.path()).contains("ACE-Step 1, not of 1.5"));
+    refused("first.safetensors").says("ACE-Step 1, not of 1.5");
 
     let pipeline: PathBuf = at("pipeline");
     std::fs::create_dir(&pipeline).expect("a directory");
     let index = r#"{"_class_name": "FluxPipeline"}"#;
     std::fs::write(pipeline.join("model_index.json"), index).expect("written");
-    assert!(refused("pipeline", dir.path()).contains("of class `FluxPipeline`"));
+    refused("pipeline").says("of class `FluxPipeline`");
     assert!(matches!(Directory::Disk(pipeline).format(), ModelFormat::Released));
 }

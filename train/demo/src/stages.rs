@@ -17,12 +17,19 @@ mod product;
 mod vae;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use acestep_engine::{BackendWork, Device, Engine};
 use acestep_import::{Directory, DitDir, VaeDir};
 use acestep_model::{Backend, Place, acestep::AudioCodec};
-use acestep_train::run::{Row, seed_of};
+use acestep_train::{
+    learner::OptimizerConfig,
+    release::{Tensors, write_tensors},
+    run::{Row, TrainingRun, seed_of},
+};
 use anyhow::Context;
 use burn::tensor::DType;
 use clap::{Args, Subcommand, builder::RangedU64ValueParser};
@@ -58,6 +65,13 @@ pub(crate) struct Taught {
     steps: Option<usize>,
 }
 
+impl Taught {
+    /// Returns the configuration of the stage, with the number of steps that is asked for.
+    fn of(self, stage: OptimizerConfig) -> OptimizerConfig {
+        OptimizerConfig { steps: self.steps.unwrap_or(stage.steps), ..stage }
+    }
+}
+
 impl TrainingStage {
     /// True if the stage computes networks.
     pub(crate) fn computes(&self) -> bool {
@@ -90,6 +104,26 @@ impl Setting<'_> {
         #[cfg(not(target_arch = "x86_64"))]
         let has_bf16 = false;
         (!self.device.is_gpu()).then_some(if has_bf16 { DType::BF16 } else { DType::F32 })
+    }
+
+    /// Returns the training run whose state is in the folder `name`. `of` describes sizes and data.
+    fn training(
+        &self,
+        name: &str,
+        seed: u64,
+        of: String,
+        optimizer_config: OptimizerConfig,
+    ) -> TrainingRun {
+        let (save_every, at_once) = (Duration::from_secs(300), self.at_once());
+        let folder = self.folder.join(name);
+        TrainingRun { folder, seed, of, optimizer_config, save_every, at_once }
+    }
+
+    /// Writes the tensors of a network and its configuration.
+    fn release(&self, name: &str, tensors: &Tensors, config: &str) -> anyhow::Result<()> {
+        let folder = self.released(name)?;
+        write_tensors(&folder.join("model.safetensors"), tensors)?;
+        write(&folder.join("config.json"), config)
     }
 
     /// Creates and returns a folder in the folder of released files.

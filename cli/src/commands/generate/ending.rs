@@ -52,7 +52,7 @@ impl Run {
         }
         let Summary { is_alone, objects, not_made, failure, code, .. } = summary;
         let told = match json && !objects.is_empty() {
-            true => report.output(&format!("{:#}", requests::one_or_all(objects, requests))),
+            true => report.object(&requests::one_or_all(objects, requests)),
             false => Ok(()),
         };
         if !is_alone && !not_made.is_empty() {

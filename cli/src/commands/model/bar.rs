@@ -1,13 +1,13 @@
 //! Progress of a transfer: a moving line, a line per file, or one JSON object per second.
 
 use std::{
-    cell::RefCell,
+    cell::Cell,
     time::{Duration, Instant},
 };
 
 use acestep_engine::error::size;
 use acestep_import::hub::{PullEvent, RemoteFile};
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState};
 use serde_json::json;
 
 use crate::report::{Report, Style};
@@ -16,18 +16,9 @@ use crate::report::{Report, Style};
 pub(super) struct Bar {
     report: Report,
     style: Style,
-    bar: Option<ProgressBar>,
-    count: RefCell<Count>,
-}
-
-/// State for the JSON events.
-struct Count {
-    what: String,
-    done: u64,
-    total: u64,
-    start: Instant,
-    /// Time and byte count of the last event.
-    told: Option<(Instant, u64)>,
+    bar: ProgressBar,
+    /// Time and byte count of the last JSON event.
+    told: Cell<Option<(Instant, u64)>>,
 }
 
 /// Time between two JSON events.
@@ -36,47 +27,29 @@ const PERIOD: Duration = Duration::from_secs(1);
 impl Bar {
     /// Creates a bar for `bytes` in total; it shows nothing if progress is not wanted.
     pub(super) fn new(report: Report, bytes: u64) -> Self {
+        let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} · {decimal_bytes_per_sec} · {left}";
+        let bar = report.bar(Some(bytes), template);
+        bar.set_style(bar.style().with_key("left", left));
         let style = report.progress_style();
-        let bar = (style == Style::Moving).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-            let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} · {decimal_bytes_per_sec} · {left}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.with_key("left", left));
-            }
+        if style == Style::Moving {
             bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
-        let count =
-            Count { what: String::new(), done: 0, total: bytes, start: Instant::now(), told: None };
-        Self { report, style, bar, count: RefCell::new(count) }
+        }
+        Self { style, report, bar, told: Cell::default() }
     }
 
     /// Prints `text` above the bar.
     pub(super) fn say(&self, text: &str) {
-        self.above(|| self.report.note(text));
-    }
-
-    fn above(&self, print: impl FnOnce()) {
-        match &self.bar {
-            Some(bar) => bar.suspend(print),
-            None => print(),
-        }
+        self.bar.suspend(|| self.report.note(text));
     }
 
     /// Sets the name of the current file.
     pub(super) fn of(&self, file: &str) {
-        file.clone_into(&mut self.count.borrow_mut().what);
-        if let Some(bar) = &self.bar {
-            bar.set_message(file.to_owned());
-        }
+        self.bar.set_message(file.to_owned());
     }
 
     /// Adds received bytes.
     pub(super) fn add(&self, bytes: u64) {
-        self.count.borrow_mut().done += bytes;
-        if let Some(bar) = &self.bar {
-            bar.inc(bytes);
-        }
+        self.bar.inc(bytes);
         self.tell(PERIOD);
     }
 
@@ -85,18 +58,18 @@ impl Bar {
         if self.style != Style::Json {
             return;
         }
-        let count = &mut *self.count.borrow_mut();
-        let is_news = count.done > count.told.map_or(0, |(_, done)| done);
-        let is_due = count.told.is_none_or(|(when, _)| when.elapsed() >= period);
+        let (done, total) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        let told = self.told.get();
+        let is_news = done > told.map_or(0, |(_, done)| done);
+        let is_due = told.is_none_or(|(when, _)| when.elapsed() >= period);
         if is_news && is_due {
-            let elapsed = count.start.elapsed().as_secs_f64();
-            let left = count.total.saturating_sub(count.done) as f64 * elapsed / count.done as f64;
+            let elapsed = self.bar.elapsed().as_secs_f64();
+            let left = total.saturating_sub(done) as f64 * elapsed / done as f64;
             self.report.event(&json!({
-                "event": "transfer", "file": count.what, "done_bytes": count.done,
-                "total_bytes": count.total, "elapsed_s": elapsed,
-                "left_s": left,
+                "event": "transfer", "file": self.bar.message(), "done_bytes": done,
+                "total_bytes": total, "elapsed_s": elapsed, "left_s": left,
             }));
-            count.told = Some((Instant::now(), count.done));
+            self.told.set(Some((Instant::now(), done)));
         }
     }
 
@@ -106,7 +79,7 @@ impl Bar {
             return;
         }
         self.tell(Duration::ZERO);
-        self.above(|| self.report.line(text));
+        self.bar.suspend(|| self.report.line(text));
     }
 
     /// Shows an event of a pull.
@@ -138,9 +111,7 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.tell(Duration::ZERO);
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 

@@ -1,15 +1,16 @@
 //! `acestep model list`.
 
-use std::process::ExitCode;
-
 use acestep_engine::error::size;
 use acestep_import::{Presence, Release, all_built_in, model_files};
 use anyhow::Result;
 use serde_json::json;
 
-use crate::{report::Report, settings};
+use crate::{
+    report::{self, Report},
+    settings,
+};
 
-pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
+pub(super) fn run(json: bool, report: &Report) -> Result<()> {
     report.notes(&settings::loaded().check_models_dir()?);
     let layout = settings::layout();
     let mut objects = Vec::new();
@@ -43,18 +44,16 @@ pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
         lines.push(line(name, &size(bytes), "built in", about));
         built_in.push(json!({ "name": name, "about": about, "bytes": bytes }));
     }
-    if json {
-        let places = json!({
-            "models_dir": settings::models_dir(), "hub": layout.hub().map(|hub| hub.cache()),
-            "models": objects, "built_in": built_in,
-        });
-        report.object(&places)?;
-    } else {
-        report.output(&lines.join("\n"))?;
+    let places = json!({
+        "models_dir": settings::models_dir(), "hub": layout.hub().map(|hub| hub.cache()),
+        "models": objects, "built_in": built_in,
+    });
+    report::result(json, &places, lines.join("\n") + "\n")?;
+    if !json {
         let shared = "turbo, base, sft and their kin need vae and text-encoder too, dia2 models need mimi, magpie-357m needs nanocodec: pull brings them";
         report.line(&format!("\n{shared}"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn line(name: &str, size: &str, here: &str, about: &str) -> String {

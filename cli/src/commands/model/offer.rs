@@ -28,14 +28,12 @@ pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
 
 /// Returns the published model that `error` reports as missing.
 fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static Release> {
-    if let Some(Error::Absent { known, .. }) = error.downcast_ref() {
-        return *known;
-    }
-    match error.downcast_ref() {
-        Some(acestep_engine::Error::Checkpoint(inner)) => match inner.downcast_ref() {
-            Some(Error::Absent { known, .. }) => *known,
-            _ => None,
-        },
+    let error = match error.downcast_ref() {
+        Some(acestep_engine::Error::Checkpoint(inner)) => inner.downcast_ref(),
+        _ => error.downcast_ref(),
+    };
+    match error {
+        Some(Error::Absent { known, .. }) => *known,
         _ => None,
     }
 }

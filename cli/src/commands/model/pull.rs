@@ -1,7 +1,5 @@
 //! `acestep model pull`.
 
-use std::process::ExitCode;
-
 use acestep_engine::{error::size, machine};
 use acestep_import::{
     Release,
@@ -25,7 +23,7 @@ pub(super) fn run(
     revision: Option<&str>,
     dry_run: bool,
     report: &Report,
-) -> Result<ExitCode> {
+) -> Result<()> {
     let models = named(names, "to fetch")?;
     if let Some(revision) = revision {
         let is_plain = |letter: char| letter.is_alphanumeric() || "._-/".contains(letter);
@@ -46,7 +44,7 @@ pub(super) fn run(
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Downloads `models` and all they need, or shows what a download would do.

@@ -1,39 +1,29 @@
 //! `acestep model quantize`.
 
-use std::process::ExitCode;
-
 use acestep_engine::{Error, error::size};
 use acestep_session::quantize::quantize;
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{
-    interrupt,
-    report::{Report, Style},
-    settings,
-};
+use crate::{interrupt, report::Report, settings};
 
 /// Runs the command. Files of models before one that fails stay.
-pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
+pub(super) fn run(names: &[String], report: &Report) -> Result<()> {
     let layout = settings::layout();
     for name in names {
         if !layout.knows(name) {
             super::find(name, "to quantise")?;
         }
-        let bar = (report.progress_style() == Style::Moving).then(|| bar(name));
+        let bar = report.bar(None, "{msg} {wide_bar} {pos}/{len} matrices");
+        bar.set_message(name.clone());
         let advanced = |done: usize, all: usize| {
-            if let Some(bar) = &bar {
-                bar.set_length(all as u64);
-                bar.set_position(done as u64);
-            }
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
             !interrupt::was_pressed()
         };
         // After the first Ctrl-C it stops at the next matrix. A second one waits for that, since the
         // temporary file can have gigabytes.
         let written = interrupt::whole(|| quantize(name, &layout, &advanced));
-        if let Some(bar) = &bar {
-            bar.finish_and_clear();
-        }
+        bar.finish_and_clear();
         let files = match written {
             Err(_) if interrupt::was_pressed() => return Err(Error::Cancelled.into()),
             written => written?,
@@ -43,14 +33,5 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
             report.output(&format!("{} · {}", path.display(), size(bytes)))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn bar(name: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} matrices") {
-        bar.set_style(style);
-    }
-    bar.set_message(name.to_owned());
-    bar
+    Ok(())
 }

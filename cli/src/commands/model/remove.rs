@@ -1,6 +1,6 @@
 //! `acestep model remove`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use acestep_engine::error::size;
 use acestep_import::{Release, hub::CacheState, model_files};
@@ -47,7 +47,7 @@ impl Removal {
     }
 }
 
-pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
+pub(super) fn run(names: &[String], report: &Report) -> Result<()> {
     let (layout, hub) = (settings::layout(), hub()?);
     let models = named(names, "to delete")?;
     let mut removals = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
         }
         if !ask(report, &format!("Delete {}?", subjects.join(", ")))? {
             report.line("nothing was deleted");
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
     }
     let mut freed = 0;
@@ -100,5 +100,5 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
         freed += interrupt::whole(|| hub.remove(model))?.bytes;
     }
     report.line(&format!("{} are free again", size(freed)));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -1,7 +1,5 @@
 //! `acestep model show`.
 
-use std::process::ExitCode;
-
 use acestep_engine::error::size;
 use acestep_import::{
     MAGPIE_MODELS, Presence,
@@ -9,22 +7,22 @@ use acestep_import::{
     all_built_in, model_files,
 };
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::find;
-use crate::{hint::command_of, report::Report, settings};
+use crate::{hint::command_of, report, settings};
 
-pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
+pub(super) fn run(name: &str, json: bool) -> Result<()> {
     let command = command_of(name);
     if let Some((name, bytes, about)) = all_built_in().find(|own| own.0 == name) {
         let object = json!({ "name": name, "about": about, "bytes": bytes, "here": true });
-        let (here, use_it) = (size(bytes), format!("acestep {command} .. --model {name}"));
-        let text = format!("what     {about}\nhere     a part of the program, {here}");
-        match json {
-            true => report.object(&object)?,
-            false => report.output(&format!("name     {name}\n{text}\nuse it   {use_it}"))?,
-        }
-        return Ok(ExitCode::SUCCESS);
+        let lines = [
+            ("name", name.to_owned()),
+            ("what", about.to_owned()),
+            ("here", format!("a part of the program, {}", size(bytes))),
+            ("use it", format!("acestep {command} .. --model {name}")),
+        ];
+        return report::result(json, &object, lines.map(line).join("\n") + "\n");
     }
     let model = find(name, "to fetch")?;
     let layout = settings::layout();
@@ -44,20 +42,15 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
     };
     let installed = installed.filter(|of| Some(&of.path) == path.as_ref());
     let needs: Vec<_> = model.needs.iter().map(|of| of.name).collect();
-    if json {
-        let files: Vec<Value> =
-            found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
-        let object = json!({
-            "name": model.name, "about": model.about, "repo": model.repo,
-            "directory": model.directory, "gigabytes": model.gigabytes, "needs": needs,
-            "here": presence == Presence::Whole, "lacks": lacks, "path": path,
-            "revision": installed.as_ref().map(|of| &of.revision),
-            "pulled": installed.as_ref().is_some_and(|of| of.pinned),
-            "files": files,
-        });
-        report.object(&object)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let files = found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes }));
+    let object = json!({
+        "name": model.name, "about": model.about, "repo": model.repo,
+        "directory": model.directory, "gigabytes": model.gigabytes, "needs": needs,
+        "here": presence == Presence::Whole, "lacks": lacks, "path": path,
+        "revision": installed.as_ref().map(|of| &of.revision),
+        "pulled": installed.as_ref().is_some_and(|of| of.pinned),
+        "files": files.collect::<Vec<_>>(),
+    });
     // The codec of other models is no model of its own.
     let is_needed = MAGPIE_MODELS.iter().any(|own| own.needs.contains(model));
     let flag = if LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
@@ -90,7 +83,10 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
             }
         }
     }
-    let text: Vec<_> = lines.iter().map(|(key, value)| format!("{key:<8} {value}")).collect();
-    report.output(&text.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    let lines: Vec<_> = lines.into_iter().map(line).collect();
+    report::result(json, &object, lines.join("\n") + "\n")
+}
+
+fn line((key, value): (&str, String)) -> String {
+    format!("{key:<8} {value}")
 }

@@ -9,14 +9,9 @@ use std::{
 
 use acestep_engine::audio::Audio;
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rodio::{DeviceSinkBuilder, MixerDeviceSink, Player, buffer::SamplesBuffer};
 
-use crate::{
-    error::CliError,
-    interrupt,
-    report::{Report, Style},
-};
+use crate::{error::CliError, interrupt, report::Report};
 
 /// The system's speakers.
 pub(in super::super) struct Speaker {
@@ -73,30 +68,16 @@ pub(super) fn play(audio: &Audio, song: &Path, report: &Report) -> Result<()> {
         frames.flat_map(|i| audio.channels.iter().map(move |channel| channel[i])).collect();
     player.append(SamplesBuffer::new(channels, rate, samples));
     report.line(&format!("playing {}", song.display()));
-    let bar = (report.progress_style() == Style::Moving).then(|| {
-        let length = (audio.seconds() * 1000.0) as u64;
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
-            bar.set_style(style);
-        }
-        bar
-    });
+    let bar = report.bar(Some((audio.seconds() * 1000.0) as u64), "{wide_bar} {msg}");
     interrupt::at_once(|| {
         while !player.empty() {
             let position = player.get_pos();
-            if let Some(bar) = &bar {
-                bar.set_position(position.as_millis() as u64);
-                bar.set_message(format!(
-                    "{:.0} of {:.0} s",
-                    position.as_secs_f64(),
-                    audio.seconds()
-                ));
-            }
+            bar.set_position(position.as_millis() as u64);
+            let (here, all) = (position.as_secs_f64(), audio.seconds());
+            bar.set_message(format!("{here:.0} of {all:.0} s"));
             thread::sleep(Duration::from_millis(100));
         }
     });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    bar.finish_and_clear();
     Ok(())
 }

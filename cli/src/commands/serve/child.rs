@@ -5,7 +5,11 @@ use std::{env, ffi::OsString, path::Path};
 use acestep_serve::installed::Installed;
 use anyhow::{Context, Result};
 
-use crate::args::{Global, serve::Serve, values::words};
+use crate::args::{
+    Global,
+    serve::Serve,
+    values::{name, words},
+};
 
 /// Returns the command line of the server's own worker. Settings of the server hold there too, and
 /// what was typed for the server is typed again.
@@ -31,7 +35,7 @@ pub(super) fn worker(
     command.extend(words("--drain", number(operation.drain)));
     command.extend(words("--lease", number(operation.lease)));
     command.extend(words("--stall", operation.stall.and_then(number)));
-    command.extend(words("--log-format", Some(operation.log_format.name())));
+    command.extend(words("--log-format", Some(name(&operation.log_format))));
     command.extend(global.passed_on());
     Ok(command)
 }

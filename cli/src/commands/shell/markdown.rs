@@ -117,27 +117,3 @@ fn escaped(text: &str) -> String {
     }
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_has_what_can_be_typed_with_its_defaults() {
-        let mut command = crate::command_line::command();
-        command.build();
-        let generate =
-            page(command.find_subcommand("generate").expect("a command"), "acestep-generate");
-        assert!(generate.starts_with("# acestep generate\n\nMake a song from a caption"));
-        assert!(generate.contains("acestep generate [OPTIONS] [CAPTION]"));
-        assert!(
-            generate.contains("\n## Song\n")
-                && generate.contains("\n- `--bpm <N>`: Beats a minute")
-        );
-        // Flags of every command are on the page of the program.
-        assert!(page(&command, "acestep").contains("\\[possible values: auto, none, json\\]"));
-        assert!(generate.contains("(acestep.md#global)") && !generate.contains("--no-progress"));
-        let model = page(command.find_subcommand("model").expect("a command"), "acestep-model");
-        assert!(model.contains("| [acestep model pull](acestep-model-pull.md) | Fetch models"));
-    }
-}

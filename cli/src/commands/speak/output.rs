@@ -3,13 +3,12 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    process::ExitCode,
     time::{Duration, Instant},
 };
 
 use acestep_engine::{
     Error, Notice,
-    audio::{encoding::EncodingOptions, format::Encoding, write::SoundWriter},
+    audio::{encoding::EncodingOptions, format::Encoding, stream, write::SoundWriter},
     files::{Existing, write_whole},
 };
 use acestep_session::{
@@ -19,10 +18,7 @@ use acestep_session::{
 use acestep_speech::{Spoken, TimesFormat};
 use anyhow::Result;
 
-use super::{
-    result::{self, Done},
-    stream::Stream,
-};
+use super::result::{self, Done};
 use crate::{
     args::speak::Speak,
     commands::{
@@ -121,7 +117,8 @@ impl Outputs {
 pub(super) struct Output<'a> {
     outputs: &'a Outputs,
     report: &'a Report,
-    stream: Option<Stream>,
+    /// The error of standard output, which ended the run.
+    failed: Option<report::Stdout>,
     speaker: Option<Speaker>,
     /// The file of each text whose sound has begun.
     files: Vec<Option<SoundWriter>>,
@@ -134,23 +131,27 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Opens the stream and the speakers, for sound of `sample_rate` samples per second. The figures count
-    /// from `begin`.
+    /// Begins standard output and opens the speakers, for sound of `sample_rate` samples per second. The
+    /// figures count from `begin`.
     pub(super) fn begin(
         outputs: &'a Outputs,
         sample_rate: u32,
         begin: Instant,
         report: &'a Report,
     ) -> Result<Self> {
-        let (stream, texts) = match &outputs.target {
-            Destination::Files(paths, _) => (None, paths.len()),
-            Destination::Stdout { is_raw } => (Some(Stream::begin(*is_raw, sample_rate)?), 1),
+        let texts = match &outputs.target {
+            Destination::Files(paths, _) => paths.len(),
+            Destination::Stdout { is_raw: true } => 1,
+            Destination::Stdout { is_raw: false } => {
+                report::bytes(&stream::header(sample_rate, 1))?;
+                1
+            }
         };
         let speaker = if outputs.play { Some(Speaker::open()?) } else { None };
         Ok(Self {
             outputs,
             report,
-            stream,
+            failed: None,
             speaker,
             files: (0..texts).map(|_| None).collect(),
             samples: vec![0; texts],
@@ -163,8 +164,7 @@ impl<'a> Output<'a> {
 
     /// Returns the error of standard output, which ended the run.
     pub(super) fn failed(&mut self) -> Result<()> {
-        let failed = self.stream.as_mut().and_then(|stream| stream.failed.take());
-        failed.map_or(Ok(()), |failed| Err(failed.into()))
+        self.failed.take().map_or(Ok(()), |failed| Err(failed.into()))
     }
 
     /// Prints the paths of a run that an error ended: these files are written.
@@ -192,7 +192,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// A text without sound.
-    pub(super) fn finish(self, first_seed: u64, mut notices: Vec<Notice>) -> Result<ExitCode> {
+    pub(super) fn finish(self, first_seed: u64, mut notices: Vec<Notice>) -> Result<()> {
         let elapsed = self.begin.elapsed();
         let lines = self.outputs.lines;
         let done: Vec<&Done> = self.done.iter().flatten().collect();
@@ -213,7 +213,7 @@ impl<'a> Output<'a> {
             let object = |(index, done): (usize, &&Done)| done.object(path(index), seed(index));
             let objects = done.iter().enumerate().map(object).collect();
             let object = result::together(objects, lines, &notices);
-            self.report.output(&format!("{object:#}"))?;
+            self.report.object(&object)?;
         } else {
             self.written().into_iter().try_for_each(report::path)?;
         }
@@ -234,7 +234,7 @@ impl<'a> Output<'a> {
         if let Some(speaker) = &self.speaker {
             speaker.wait();
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
@@ -259,7 +259,11 @@ impl Sink for Output<'_> {
         if let Some(speaker) = &self.speaker {
             speaker.play(samples, self.sample_rate);
         }
-        self.stream.as_mut().map_or(Ok(()), |stream| stream.write(samples))
+        let Destination::Stdout { .. } = &self.outputs.target else { return Ok(()) };
+        report::bytes(&stream::integers(samples)).map_err(|failed| {
+            self.failed = Some(failed);
+            Error::Cancelled
+        })
     }
 
     fn done(&mut self, index: usize, spoken: Spoken) -> Result<(), Error> {

@@ -107,12 +107,10 @@ fn a_difference_may_be_of_any_parameter() {
 
 #[test]
 fn a_difference_that_does_not_fit_is_an_error_or_named() {
-    let file = File::new([(&*format!("{}.diff", comfy(NORM)), tensor(&[48], 0.3))]);
-    let error = refused(&file);
+    let error = refused(&File::of(&comfy(NORM), [("diff", tensor(&[48], 0.3))]));
     assert_contains(&error, ".self_attn_norm` as [48], but the model has it as [64]");
     // The transposed shape has the same number of elements.
-    let sideways = File::new([(&*format!("{}.diff", comfy(UP)), tensor(&[64, 96], 0.3))]);
-    let error = refused(&sideways);
+    let error = refused(&File::of(&comfy(UP), [("diff", tensor(&[64, 96], 0.3))]));
     assert_contains(&error, "as [64, 96], but the model has it as [96, 64]");
     // No projection of the attention has a bias, and the conditioner is another network.
     let file = File::lora(Q, 64, 0.3)
@@ -136,10 +134,8 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
         tensor(&[64, 64], 0.1),
     );
     assert!(refused(&twice).contains("changes one weight twice"));
-    let file = File::new([
-        (&*format!("{Q}.diff"), tensor(&[64, 64], 0.1)),
-        (&format!("{Q}.dora_scale"), tensor(&[64, 1], 0.1)),
-    ]);
+    let magnitudes = ("dora_scale", tensor(&[64, 1], 0.1));
+    let file = File::of(Q, [("diff", tensor(&[64, 64], 0.1)), magnitudes]);
     let error = message(file.open());
     assert_ends(&error, "it has no change beside its alpha or magnitudes");
 }
@@ -147,10 +143,7 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
 /// Alpha scales only products.
 #[test]
 fn an_alpha_beside_a_difference_is_left_out_and_said() {
-    let file = File::new([
-        (&*format!("{NORM}.diff"), tensor(&[64], 0.3)),
-        (&format!("{NORM}.alpha"), alpha(8.0)),
-    ]);
+    let file = File::of(NORM, [("diff", tensor(&[64], 0.3)), ("alpha", alpha(8.0))]);
     let wanted = [with(&format!("{NORM}.weight"), &file.values("norm.diff"), 1.0)];
     let folder = adapted(vec![(file.adapter(), 1.0)]);
     assert_are(&weights_in(&folder, &place()), &wanted);

@@ -7,9 +7,7 @@ use super::*;
 #[test]
 fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     let file = File::lora(&format!("base_model.model.{Q}"), 64, 0.3);
-    let folder = file.folder.path().join("adapter");
-    fs::create_dir(&folder).expect("a folder");
-    fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
+    let folder = file.write_peft("{}");
     let settings = folder.join("adapter_config.json");
     let (a, b) = file.a_b();
     for (text, scale) in [

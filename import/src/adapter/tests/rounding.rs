@@ -7,10 +7,8 @@ fn an_adapter_of_zeros_or_at_scale_zero_changes_no_bit() {
     let bits = |weights: &Weights| -> Vec<u32> {
         weights.values().flatten().map(|x| x.to_bits()).collect()
     };
-    let zeros = File::new([
-        (&*format!("{Q}.lora_A.weight"), tensor(&[4, 64], 0.3)),
-        (&format!("{Q}.lora_B.weight"), stored(Dtype::F32, &[64, 4], &[0.0; 256])),
-    ]);
+    let b = stored(Dtype::F32, &[64, 4], &[0.0; 256]);
+    let zeros = File::of(Q, [("lora_A.weight", tensor(&[4, 64], 0.3)), ("lora_B.weight", b)]);
     let dora = File::lora(Q, 64, 0.7)
         .with(&format!("{Q}.dora_scale"), stored(Dtype::F32, &[64, 1], &[3.0; 64]));
     for dtype in [DType::F32, DType::BF16, DType::F16] {
@@ -55,10 +53,9 @@ fn in_bf16_the_sum_is_rounded_and_the_change_is_not() {
 
 #[test]
 fn a_change_that_f16_cannot_hold_is_an_error() {
-    let file = File::new([
-        (&*format!("{Q}.lora_A.weight"), stored(Dtype::F32, &[1, 64], &[300.0; 64])),
-        (&format!("{Q}.lora_B.weight"), stored(Dtype::F32, &[64, 1], &[300.0; 64])),
-    ]);
+    let factor = |shape: &[usize]| stored(Dtype::F32, shape, &[300.0; 64]);
+    let factors = [("lora_A.weight", factor(&[1, 64])), ("lora_B.weight", factor(&[64, 1]))];
+    let file = File::of(Q, factors);
     let folder = adapted(vec![(file.adapter(), 1.0)]);
     let place = Place::<B> { device: FlexDevice, dtype: DType::F16 };
     let error = acestep_model::Checkpoint::<B>::dit(&folder, &place).expect_err("too large");

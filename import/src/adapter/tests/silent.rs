@@ -5,11 +5,7 @@ use super::*;
 /// Creates a file of PEFT with these settings.
 fn peft(settings: &str) -> (File, Adapter) {
     let file = File::lora(Q, 64, 0.3).and_lora(K, 32, 0.1);
-    let folder = file.folder.path().join("adapter");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
-    std::fs::write(folder.join("adapter_config.json"), settings).expect("written");
-    let adapter = Adapter::open(&folder).expect(settings);
+    let adapter = Adapter::open(&file.write_peft(settings)).expect(settings);
     (file, adapter)
 }
 

@@ -97,25 +97,19 @@ mod tests {
     }
 
     #[test]
-    fn the_trunk_of_a_language_model_gets_its_prefix_and_the_head_has_none() {
-        let names = tensor_names(Network::LanguageModel);
-        for (name, path) in [
-            ("model.norm.weight", "model.norm.weight"),
-            ("norm.weight", "model.norm.weight"),
-            ("layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight"),
-            ("lm_head.weight", "lm_head.weight"),
+    fn the_trunk_of_a_qwen3_is_read_with_and_without_model_and_written_in_one_way() {
+        use Network::{LanguageModel, TextEncoder};
+        for (network, name, path) in [
+            (LanguageModel, "model.norm.weight", "model.norm.weight"),
+            (LanguageModel, "norm.weight", "model.norm.weight"),
+            (LanguageModel, "layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight"),
+            (LanguageModel, "lm_head.weight", "lm_head.weight"),
+            (TextEncoder, "model.norm.weight", "norm.weight"),
+            (TextEncoder, "norm.weight", "norm.weight"),
         ] {
+            let names = tensor_names(network);
             assert_eq!(names.path_of(name).as_deref(), Some(path), "{name}");
             assert_eq!(names.name_of(path), path);
         }
-    }
-
-    #[test]
-    fn the_text_encoder_is_read_with_and_without_model_and_written_without() {
-        let names = tensor_names(Network::TextEncoder);
-        for name in ["model.norm.weight", "norm.weight"] {
-            assert_eq!(names.path_of(name).as_deref(), Some("norm.weight"), "{name}");
-        }
-        assert_eq!(names.name_of("norm.weight"), "norm.weight");
     }
 }

@@ -231,44 +231,24 @@ fn sizes(dtype: &str) -> Option<(usize, usize)> {
     })
 }
 
+/// ggml's names of tensor types by number, ten in a text; a dash where there is no type.
+const TYPES: [&str; 5] = [
+    // 0
+    "F32 F16 Q4_0 Q4_1 - - Q5_0 Q5_1 Q8_0 Q8_1",
+    // 10
+    "Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S",
+    // 20
+    "IQ4_NL IQ3_S IQ2_S IQ4_XS I8 I16 I32 I64 F64 IQ1_M",
+    // 30
+    "BF16 - - - TQ1_0 TQ2_0 - - - MXFP4",
+    // 40
+    "NVFP4",
+];
+
 /// Returns ggml's name of tensor type `kind`.
 fn type_name(kind: u32) -> Option<&'static str> {
-    Some(match kind {
-        0 => "F32",
-        1 => "F16",
-        2 => "Q4_0",
-        3 => "Q4_1",
-        6 => "Q5_0",
-        7 => "Q5_1",
-        8 => "Q8_0",
-        9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
-        12 => "Q4_K",
-        13 => "Q5_K",
-        14 => "Q6_K",
-        15 => "Q8_K",
-        16 => "IQ2_XXS",
-        17 => "IQ2_XS",
-        18 => "IQ3_XXS",
-        19 => "IQ1_S",
-        20 => "IQ4_NL",
-        21 => "IQ3_S",
-        22 => "IQ2_S",
-        23 => "IQ4_XS",
-        24 => "I8",
-        25 => "I16",
-        26 => "I32",
-        27 => "I64",
-        28 => "F64",
-        29 => "IQ1_M",
-        30 => "BF16",
-        34 => "TQ1_0",
-        35 => "TQ2_0",
-        39 => "MXFP4",
-        40 => "NVFP4",
-        _ => return None,
-    })
+    let kind = kind as usize;
+    TYPES.get(kind / 10)?.split(' ').nth(kind % 10).filter(|name| *name != "-")
 }
 
 #[cfg(test)]

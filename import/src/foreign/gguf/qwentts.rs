@@ -21,13 +21,12 @@ use std::{
 };
 
 use super::{
-    super::Text,
+    super::Foreign,
     ARCHITECTURE, NAME,
     header::{self, Header},
 };
 use crate::{
     Directory, Error, ModelFormat, Tensors,
-    directory::StandIn,
     error::Places,
     families::{
         of_architecture,
@@ -36,45 +35,16 @@ use crate::{
             gguf::{CODEC, TALKER},
         },
     },
-    listing::{files_in, folder_of, rank},
+    listing::{add_places, files_in, folder_of, rank},
 };
 
 mod config;
 mod tokenizer;
 
-/// One of the two files.
-#[derive(Debug)]
-struct SpeechFile {
-    path: PathBuf,
-    texts: Vec<Text>,
-    tensors: Tensors,
-}
-
-impl StandIn for SpeechFile {
-    fn root(&self) -> &Path {
-        &self.path
-    }
-
-    fn format(&self) -> ModelFormat {
-        ModelFormat::Gguf
-    }
-
-    fn tensors(&self) -> &Tensors {
-        &self.tensors
-    }
-
-    fn text(&self, file: &str) -> Option<&str> {
-        let (.., text) = self.texts.iter().find(|(name, ..)| *name == file)?;
-        Some(text)
-    }
-
-    fn missing(&self) -> Error {
-        Error::Foreign {
-            path: self.path.clone(),
-            reason: format!("it has no list `{}` or `{}`", super::TOKENS, super::MERGES),
-            remedy: MADE.to_owned(),
-        }
-    }
+/// Returns the error for a file without a tokenizer.
+fn without_lists(of: &Foreign) -> Error {
+    let reason = format!("it has no list `{}` or `{}`", super::TOKENS, super::MERGES);
+    Error::Foreign { path: of.root.clone(), reason, remedy: MADE.to_owned() }
 }
 
 /// A remedy for a file with other values than the converter writes.
@@ -120,7 +90,8 @@ fn read(path: &Path, texts: impl FnOnce(&Header, &Tensors) -> Texts) -> Result<D
     })?;
     let texts = texts.into_iter().map(|(name, text)| (name, path.to_owned(), text)).collect();
     let tensors = tensors.described_by("the values of its header");
-    Ok(Directory::Foreign(Arc::new(SpeechFile { path: path.to_owned(), texts, tensors })))
+    let foreign = Foreign::new(path, ModelFormat::Gguf, texts, tensors);
+    Ok(Directory::Foreign(Arc::new(Foreign { missing: without_lists, ..foreign })))
 }
 
 /// Returns the most precise talker in `place` of the release whose directory is called `name`.
@@ -216,11 +187,7 @@ fn talker_in(place: &Path) -> Result<PathBuf, Error> {
 /// one.
 fn codec_of(path: &Path, places: &[PathBuf]) -> Result<PathBuf, Error> {
     let mut looked_for = vec![folder_of(path).to_owned()];
-    for place in places {
-        if !looked_for.contains(place) {
-            looked_for.push(place.clone());
-        }
-    }
+    add_places(&mut looked_for, places);
     let mut tried = Vec::new();
     for place in &looked_for {
         let mut codecs = Vec::new();

@@ -113,37 +113,39 @@ impl Values<'_> {
         Ok(config)
     }
 
-    /// Returns the map of two lists: `stem` with `_names` and with `_ids`.
-    pub(super) fn table(&self, stem: &str) -> Result<Map<String, Json>, String> {
-        let (names, ids) = (format!("{stem}_names"), format!("{stem}_ids"));
-        let (names, ids) = (self.texts(&names)?, self.numbers(&ids)?);
-        if names.len() != ids.len() {
-            let prefix = self.prefix;
+    /// Returns the map from the list `stem` with `_names` to the `list` of the same length, which is called
+    /// `ending` after `stem`. An error about the names comes first.
+    fn pairs<T>(
+        &self,
+        stem: &str,
+        ending: &str,
+        list: Result<&[T], String>,
+        value: impl Fn(&T) -> Json,
+    ) -> Result<Map<String, Json>, String> {
+        let (prefix, names) = (self.prefix, self.texts(&format!("{stem}_names"))?);
+        let list = list?;
+        let (count, others) = (names.len(), list.len());
+        if count != others {
             return Err(format!(
-                "`{prefix}.{stem}_names` has {} names, but `{prefix}.{stem}_ids` has {} ids",
-                names.len(),
-                ids.len()
+                "`{prefix}.{stem}_names` has {count} names, but `{prefix}.{stem}_{ending}` has \
+                 {others} {ending}"
             ));
         }
-        Ok(names.iter().cloned().zip(ids.iter().map(|&id| id.into())).collect())
+        Ok(names.iter().cloned().zip(list.iter().map(value)).collect())
+    }
+
+    /// Returns the map of two lists: `stem` with `_names` and with `_ids`.
+    pub(super) fn table(&self, stem: &str) -> Result<Map<String, Json>, String> {
+        self.pairs(stem, "ids", self.numbers(&format!("{stem}_ids")), |&id| id.into())
     }
 
     /// Returns the dialect of each named speaker; an empty text is none.
     pub(super) fn dialects(&self) -> Result<Map<String, Json>, String> {
-        let (stem, prefix) = ("codec.speaker", self.prefix);
-        let names = self.texts(&format!("{stem}_names"))?;
-        let dialects = self.texts(&format!("{stem}_dialects"))?;
-        if names.len() != dialects.len() {
-            return Err(format!(
-                "`{prefix}.{stem}_names` has {} names, but `{prefix}.{stem}_dialects` has {}",
-                names.len(),
-                dialects.len()
-            ));
-        }
-        let dialect = |name: &String| match name.as_str() {
-            "" => Json::from(false),
+        let stem = "codec.speaker";
+        let dialects = self.texts(&format!("{stem}_dialects"));
+        self.pairs(stem, "dialects", dialects, |name| match name.as_str() {
+            "" => false.into(),
             name => name.into(),
-        };
-        Ok(names.iter().cloned().zip(dialects.iter().map(dialect)).collect())
+        })
     }
 }

@@ -12,6 +12,7 @@ use acestep_model::{
 };
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_flex::Flex;
+use serde_json::{Map, Value as Json};
 
 use super::{Error, Magpie, Stored, codec_tensors, model_tensors, opened};
 use crate::{families::magpie::Spelling, testing::gguf};
@@ -24,50 +25,23 @@ const I8: u32 = 24;
 type Tensors = Vec<(String, Vec<usize>, u32, Vec<u8>)>;
 
 /// The values of a header: keys, and encoded pairs of key and value.
-#[derive(Default, Clone)]
 struct Header(Vec<(String, Vec<u8>)>);
 
 impl Header {
-    fn add(&mut self, key: &str, kind: u32, value: &[u8]) {
+    /// The values of an object of JSON. A key that begins with a dot is one of the family.
+    fn of(values: &str) -> Self {
+        let values: Map<String, Json> = serde_json::from_str(values).expect("JSON");
+        let mut header = Self(Vec::new());
+        values.iter().for_each(|(key, value)| header.add(key, value));
+        header
+    }
+
+    fn add(&mut self, key: &str, value: &Json) {
         let family = if key.starts_with('.') { "magpie" } else { "" };
         let key = format!("{family}{key}");
-        let pair = gguf::value(&key, kind, value);
+        let (kind, value) = encoded(value);
+        let pair = gguf::value(&key, kind, &value);
         self.0.push((key, pair));
-    }
-
-    fn numbers(&mut self, values: &[(&str, u32)]) {
-        values.iter().for_each(|(key, number)| self.add(key, 4, &number.to_le_bytes()));
-    }
-
-    fn floats(&mut self, values: &[(&str, f32)]) {
-        values.iter().for_each(|(key, number)| self.add(key, 6, &number.to_le_bytes()));
-    }
-
-    fn flags(&mut self, values: &[(&str, bool)]) {
-        values.iter().for_each(|&(key, flag)| self.add(key, 7, &[u8::from(flag)]));
-    }
-
-    fn texts(&mut self, values: &[(&str, &str)]) {
-        values.iter().for_each(|(key, value)| self.add(key, 8, &gguf::text(value)));
-    }
-
-    fn lists(&mut self, values: &[(&str, &[u32])]) {
-        for (key, list) in values {
-            let numbers: Vec<u8> = list.iter().flat_map(|number| number.to_le_bytes()).collect();
-            self.list(key, 4, list.len(), &numbers);
-        }
-    }
-
-    fn lists_of_texts(&mut self, values: &[(&str, &[&str])]) {
-        for (key, list) in values {
-            let texts: Vec<u8> = list.iter().flat_map(|one| gguf::text(one)).collect();
-            self.list(key, 8, list.len(), &texts);
-        }
-    }
-
-    fn list(&mut self, key: &str, kind: u32, count: usize, items: &[u8]) {
-        let count = (count as u64).to_le_bytes();
-        self.add(key, 9, &[&kind.to_le_bytes()[..], &count, items].concat());
     }
 
     /// The bytes of a file with this header.
@@ -81,6 +55,26 @@ impl Header {
         }
         let values: Vec<_> = self.0.iter().map(|(_, pair)| pair.clone()).collect();
         [gguf::file(&values, &described, 0), data].concat()
+    }
+}
+
+/// Returns the type of a value in a header, and its bytes.
+fn encoded(value: &Json) -> (u32, Vec<u8>) {
+    match value {
+        Json::Bool(flag) => (7, vec![u8::from(*flag)]),
+        Json::String(text) => (8, gguf::text(text)),
+        Json::Number(number) => match number.as_u64() {
+            Some(number) => (4, (number as u32).to_le_bytes().into()),
+            None => (6, (number.as_f64().expect("a number") as f32).to_le_bytes().into()),
+        },
+        Json::Array(items) => {
+            let items: Vec<_> = items.iter().map(encoded).collect();
+            let mut bytes = items[0].0.to_le_bytes().to_vec();
+            bytes.extend((items.len() as u64).to_le_bytes());
+            items.iter().for_each(|(_, item)| bytes.extend(item));
+            (9, bytes)
+        }
+        Json::Null | Json::Object(_) => panic!("no header has {value}"),
     }
 }
 
@@ -126,30 +120,20 @@ fn of_codec(spelling: Spelling) -> Tensors {
 
 /// The model and the codec in two files.
 pub(super) fn pair() -> [Vec<u8>; 2] {
-    let mut header = Header::default();
-    header.texts(&[
-        ("general.architecture", "magpie"),
-        (".tokenizer.vocab", "a\nb\n \n<pad>\n<oov>"),
-        (".tokenizer.dict", "b\ta"),
-    ]);
-    header.numbers(&[
-        (".encoder_heads", 2),
-        (".decoder_sa_heads", 2),
-        (".decoder_xa_heads", 1),
-        (".num_codebooks", 2),
-        (".vocab_size_per_codebook", 13),
-        (".audio_bos_id", 5),
-        (".audio_eos_id", 6),
-        (".text_eos_id", 8),
-    ]);
-    let mut codec = Header::default();
-    codec.texts(&[("general.architecture", "nano-codec")]);
-    codec.numbers(&[
-        ("codec.sample_rate", 22_050),
-        ("codec.num_codebooks", 2),
-        ("codec.codebook_size", 5),
-        ("codec.hop_length", 2),
-    ]);
+    let header = Header::of(
+        r#"{
+        "general.architecture": "magpie",
+        ".tokenizer.vocab": "a\nb\n \n<pad>\n<oov>", ".tokenizer.dict": "b\ta",
+        ".encoder_heads": 2, ".decoder_sa_heads": 2, ".decoder_xa_heads": 1, ".num_codebooks": 2,
+        ".vocab_size_per_codebook": 13, ".audio_bos_id": 5, ".audio_eos_id": 6, ".text_eos_id": 8
+        }"#,
+    );
+    let codec = Header::of(
+        r#"{
+        "general.architecture": "nano-codec", "codec.sample_rate": 22050,
+        "codec.num_codebooks": 2, "codec.codebook_size": 5, "codec.hop_length": 2
+        }"#,
+    );
     let mut tensors = of_codec(Spelling::Short);
     for group in 0..2 {
         for (list, value) in [("num_levels", 5.0_f32), ("dim_base_index", 1.0)] {
@@ -161,116 +145,50 @@ pub(super) fn pair() -> [Vec<u8>; 2] {
 }
 
 /// The header of a file with everything.
-fn header_of_whole() -> Header {
-    let mut header = Header::default();
-    let class = "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer";
-    header.texts(&[
-        ("general.architecture", "magpie-tts"),
-        (".model_type", "decoder_ce"),
-        (".activation", "gelu_tanh"),
-        (".sampling.eos_detection_method", "argmax_or_multinomial_any"),
-        (".codec.name", "codec"),
-        (".codec.dec.activation", "half_snake"),
-        (".codec.dec.output_activation", "clamp"),
-        (".codec.dec.pad_mode", "zeros"),
-        (".tokenizer.english_phoneme.target", class),
-    ]);
-    for stack in ["encoder", "decoder"] {
-        let key = |key: &str| format!(".{stack}.{key}");
-        let kernel = if stack == "encoder" { 3 } else { 1 };
-        for (name, number) in [
-            ("n_layers", 1),
-            ("d_ffn", 6),
-            ("n_heads", 2),
-            ("d_head", 2),
-            ("kernel_size", kernel),
-            ("max_positions", 8),
-        ] {
-            header.numbers(&[(key(name).as_str(), number)]);
-        }
-        for name in ["is_causal", "apply_norm_out", "learnable_pos_emb"] {
-            header.flags(&[(key(name).as_str(), true)]);
-        }
-    }
-    header.numbers(&[
-        (".d_model", 4),
-        (".local_transformer.kernel_size", 1),
-        (".local_transformer.n_layers", 1),
-        (".local_transformer.n_heads", 1),
-        (".local_transformer.d_head", 2),
-        (".local_transformer.d_ffn", 8),
-        (".prior.sink_skip_threshold", 8),
-        (".prior.sink_penalty_threshold", 10),
-        (".prior.lookahead_window", 5),
-        (".prior.start_after_n_audio_steps", 0),
-        (".decoder.xattn.n_heads", 1),
-        (".decoder.xattn.d_head", 3),
-        (".decoder.xattn.d_memory", 4),
-        (".audio.frame_stacking_factor", 1),
-        (".audio.num_codebooks", 2),
-        (".audio.codebook_size", 5),
-        (".audio.tokens_per_codebook", 13),
-        (".audio.bos_id", 5),
-        (".audio.eos_id", 6),
-        (".sampling.max_decoder_steps", 6),
-        (".sampling.topk", 5),
-        (".sampling.min_generated_frames", 0),
-        (".text.vocab_size", 9),
-        (".text.bos_id", 7),
-        (".text.eos_id", 8),
-        (".speaker.count", 3),
-        (".baked_context.t", 2),
-        (".baked_context.d", 4),
-        (".codec.sample_rate", 22_050),
-        (".codec.samples_per_frame", 2),
-        (".codec.latent_dim", 2),
-        (".codec.fsq.num_groups", 2),
-        (".codec.dec.base_channels", 4),
-        (".codec.dec.in_kernel_size", 7),
-        (".codec.dec.out_kernel_size", 3),
-        (".tokenizer.g2p.english_phoneme.entries", 1),
-    ]);
-    header.floats(&[
-        (".norm_eps", 1e-5),
-        (".sampling.argmax_temperature", 0.01),
-        (".sampling.temperature", 0.6),
-        (".sampling.cfg_scale", 2.5),
-        (".prior.epsilon", 0.1),
-        (".codec.dec.snake_eps", 1e-9),
-        (".codec.dec.lrelu_slope", 0.01),
-        (".codec.fsq.eps", 1e-3),
-    ]);
-    header.flags(&[
-        (".local_transformer.apply_norm_out", false),
-        (".decoder.xattn.apply_norm_to_cond", true),
-        (".sampling.ignore_finished_sentence_tracking", true),
-        (".prior.apply", true),
-        (".codec.dec.causal", true),
-        (".codec.dec.grouped_upsample", true),
-    ]);
-    header.lists(&[
-        (".prior.apply_to_layers", &[0]),
-        (".prior.estimate_from_layers", &[0]),
-        (".speaker.indices", &[2, 0, 1]),
-        (".baked_context.lengths", &[2, 1, 2]),
-        (".tokenizer.sizes", &[7]),
-        (".tokenizer.offsets", &[0]),
-        (".codec.fsq.num_levels", &[5]),
-        (".codec.fsq.dim_base_index", &[1]),
-        (".codec.dec.up_sample_rates", &[2]),
-        (".codec.dec.up_kernel_sizes", &[4]),
-        (".codec.dec.resblock_kernel_sizes", &[3, 7, 11]),
-        (".codec.dec.resblock_dilation_sizes", &[1, 3, 5]),
-    ]);
-    header.lists_of_texts(&[
-        (".speaker.names", &["Cy", "Ann", "Bob"]),
-        (".tokenizer.names", &["english_phoneme"]),
-        (".tokenizer.tokens", &["!", "'", "a", "b", " ", "<pad>", "<oov>"]),
-        (".tokenizer.language_map.keys", &["en"]),
-        (".tokenizer.language_map.values", &["english_phoneme"]),
-    ]);
-    header
-}
+const HEADER_OF_WHOLE: &str = r#"{
+    "general.architecture": "magpie-tts", ".model_type": "decoder_ce", ".activation": "gelu_tanh",
+    ".norm_eps": 1e-5, ".d_model": 4,
+    ".encoder.n_layers": 1, ".encoder.d_ffn": 6, ".encoder.n_heads": 2, ".encoder.d_head": 2,
+    ".encoder.kernel_size": 3, ".encoder.max_positions": 8, ".encoder.is_causal": true,
+    ".encoder.apply_norm_out": true, ".encoder.learnable_pos_emb": true,
+    ".decoder.n_layers": 1, ".decoder.d_ffn": 6, ".decoder.n_heads": 2, ".decoder.d_head": 2,
+    ".decoder.kernel_size": 1, ".decoder.max_positions": 8, ".decoder.is_causal": true,
+    ".decoder.apply_norm_out": true, ".decoder.learnable_pos_emb": true,
+    ".decoder.xattn.n_heads": 1, ".decoder.xattn.d_head": 3, ".decoder.xattn.d_memory": 4,
+    ".decoder.xattn.apply_norm_to_cond": true,
+    ".local_transformer.kernel_size": 1, ".local_transformer.n_layers": 1,
+    ".local_transformer.n_heads": 1, ".local_transformer.d_head": 2,
+    ".local_transformer.d_ffn": 8, ".local_transformer.apply_norm_out": false,
+    ".prior.apply": true, ".prior.apply_to_layers": [0], ".prior.estimate_from_layers": [0],
+    ".prior.epsilon": 0.1, ".prior.lookahead_window": 5, ".prior.start_after_n_audio_steps": 0,
+    ".prior.sink_skip_threshold": 8, ".prior.sink_penalty_threshold": 10,
+    ".sampling.max_decoder_steps": 6, ".sampling.topk": 5, ".sampling.min_generated_frames": 0,
+    ".sampling.argmax_temperature": 0.01, ".sampling.temperature": 0.6, ".sampling.cfg_scale": 2.5,
+    ".sampling.ignore_finished_sentence_tracking": true,
+    ".sampling.eos_detection_method": "argmax_or_multinomial_any",
+    ".audio.frame_stacking_factor": 1, ".audio.num_codebooks": 2, ".audio.codebook_size": 5,
+    ".audio.tokens_per_codebook": 13, ".audio.bos_id": 5, ".audio.eos_id": 6,
+    ".text.vocab_size": 9, ".text.bos_id": 7, ".text.eos_id": 8,
+    ".speaker.count": 3, ".speaker.names": ["Cy", "Ann", "Bob"], ".speaker.indices": [2, 0, 1],
+    ".baked_context.t": 2, ".baked_context.d": 4, ".baked_context.lengths": [2, 1, 2],
+    ".codec.name": "codec", ".codec.sample_rate": 22050, ".codec.samples_per_frame": 2,
+    ".codec.latent_dim": 2, ".codec.fsq.num_groups": 2, ".codec.fsq.num_levels": [5],
+    ".codec.fsq.dim_base_index": [1], ".codec.fsq.eps": 1e-3,
+    ".codec.dec.base_channels": 4, ".codec.dec.in_kernel_size": 7, ".codec.dec.out_kernel_size": 3,
+    ".codec.dec.up_sample_rates": [2], ".codec.dec.up_kernel_sizes": [4],
+    ".codec.dec.resblock_kernel_sizes": [3, 7, 11],
+    ".codec.dec.resblock_dilation_sizes": [1, 3, 5],
+    ".codec.dec.activation": "half_snake", ".codec.dec.output_activation": "clamp",
+    ".codec.dec.pad_mode": "zeros", ".codec.dec.snake_eps": 1e-9, ".codec.dec.lrelu_slope": 0.01,
+    ".codec.dec.causal": true, ".codec.dec.grouped_upsample": true,
+    ".tokenizer.names": ["english_phoneme"], ".tokenizer.sizes": [7], ".tokenizer.offsets": [0],
+    ".tokenizer.tokens": ["!", "'", "a", "b", " ", "<pad>", "<oov>"],
+    ".tokenizer.language_map.keys": ["en"],
+    ".tokenizer.language_map.values": ["english_phoneme"],
+    ".tokenizer.g2p.english_phoneme.entries": 1,
+    ".tokenizer.english_phoneme.target":
+        "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer"
+}"#;
 
 /// Model, codec and texts in one file.
 pub(super) fn whole() -> Vec<u8> {
@@ -282,7 +200,7 @@ pub(super) fn whole() -> Vec<u8> {
     }
     tensors.extend(of_codec(Spelling::Whole));
     tensors.push(("g2p.english_phoneme.dict".to_owned(), vec![4], I8, b"b\ta\n".to_vec()));
-    header_of_whole().file(&tensors)
+    Header::of(HEADER_OF_WHOLE).file(&tensors)
 }
 
 /// Opens and checks the model at `path`.
@@ -382,14 +300,14 @@ fn a_damaged_file_is_refused_by_name() {
         refused(&damaged(&whole, from, to), &[says]);
     }
     let changed = |change: &dyn Fn(&mut Header)| {
-        let mut header = header_of_whole();
+        let mut header = Header::of(HEADER_OF_WHOLE);
         change(&mut header);
         header.file(&of_model())
     };
     let replaced = |key: &str, number: u32| {
         changed(&|header: &mut Header| {
             header.0.retain(|(own, _)| own != key);
-            header.numbers(&[(key, number)]);
+            header.add(key, &number.into());
         })
     };
     refused(&replaced("magpie.text.vocab_size", 10), &["10 rows", "7 ids", "english_phoneme 7"]);

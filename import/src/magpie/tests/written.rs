@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::testing::{tar, zip};
+use crate::testing::{pickled_tensor, pickled_text, tar, zip};
 
 /// (Values, type of the storage) of a tensor with a shape.
 pub(super) type Stored = BTreeMap<String, (Vec<usize>, Vec<u8>, &'static str)>;
@@ -28,13 +28,6 @@ pub(super) fn integers(all: &mut Stored, name: &str, shape: &[usize], values: &[
 
 /// A checkpoint as `torch.save` writes it.
 pub(super) fn checkpoint(tensors: &Stored) -> Vec<u8> {
-    let text =
-        |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
-    let int = |number: usize| [b"J", &(number as i32).to_le_bytes()[..]].concat();
-    let tuple = |numbers: &[usize]| {
-        let all: Vec<u8> = numbers.iter().flat_map(|&number| int(number)).collect();
-        [b"(".to_vec(), all, b"t".to_vec()].concat()
-    };
     let mut pickle = b"\x80\x02}".to_vec();
     let names: Vec<_> = (0..tensors.len()).map(|key| format!("m/data/{key}")).collect();
     let mut entries = Vec::<(&str, &[u8])>::new();
@@ -42,21 +35,9 @@ pub(super) fn checkpoint(tensors: &Stored) -> Vec<u8> {
         let size = if *class == "FloatStorage" { 4 } else { 8 };
         let strides: Vec<usize> =
             (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect();
-        for part in [
-            text(name),
-            b"ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
-            text("storage"),
-            format!("ctorch\n{class}\n").into_bytes(),
-            text(&key.to_string()),
-            text("cpu"),
-            int(bytes.len() / size),
-            b"tQK\0".to_vec(),
-            tuple(shape),
-            tuple(&strides),
-            b"\x89ccollections\nOrderedDict\n)RtRs".to_vec(),
-        ] {
-            pickle.extend(part);
-        }
+        pickle.extend(pickled_text(name));
+        pickle.extend(pickled_tensor((*class, key, bytes.len() / size), 0, shape, &strides));
+        pickle.push(b's');
         entries.push((&names[key], bytes));
     }
     pickle.push(b'.');

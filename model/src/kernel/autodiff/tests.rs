@@ -2,7 +2,7 @@
 
 use burn::tensor::{
     Tensor, module,
-    ops::{ConvOptions, ConvTransposeOptions, PaddedConvOptions},
+    ops::{ConvTransposeOptions, PaddedConvOptions},
 };
 use burn_flex::Flex;
 
@@ -51,7 +51,32 @@ fn assert_same(ours: &Tensor<Learning, 3>, expected: &Tensor<Learning, 3>, input
     }
 }
 
-/// Burn's own convolutions serve as reference.
+/// Compares a convolution with Burn's own, with a bias and without.
+#[track_caller]
+fn assert_same_conv(x: [usize; 3], weight: [usize; 3], geometry: ConvGeometry) {
+    let ConvGeometry { stride, padding: [left, right], dilation, groups } = geometry;
+    let options = PaddedConvOptions::asymmetric([stride], [left], [right], [dilation], groups);
+    for bias in [None, Some(random([weight[0]]))] {
+        let (x, weight) = (random(x), random(weight));
+        let ours = conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
+        let expected = module::conv1d(x.clone(), weight.clone(), bias.clone(), options.clone());
+        let inputs = [Some(of(&x)), Some(of(&weight)), bias.as_ref().map(of)];
+        assert_same(&ours, &expected, &inputs.into_iter().flatten().collect::<Vec<_>>());
+    }
+}
+
+/// Compares a transposed convolution with the part of Burn's whole one that its padding leaves.
+#[track_caller]
+fn assert_same_transposed(x: [usize; 3], weight: [usize; 3], geometry: ConvGeometry) {
+    let ConvGeometry { stride, padding: [left, right], dilation, groups } = geometry;
+    let (x, weight) = (random(x), random(weight));
+    let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);
+    let options = ConvTransposeOptions::new([stride], [0], [0], [dilation], groups);
+    let whole = module::conv_transpose1d(x.clone(), weight.clone(), None, options);
+    let samples = whole.dims()[2] - left - right;
+    assert_same(&ours, &whole.narrow(2, left, samples), &[of(&x), of(&weight)]);
+}
+
 #[test]
 fn convolutions_pass_back_what_burns_do() {
     for ([channels, outputs, taps], [stride, padding, dilation], samples) in [
@@ -62,12 +87,7 @@ fn convolutions_pass_back_what_burns_do() {
         ([5, 3, 1], [1, 0, 1], 12),
     ] {
         let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-        let (x, weight) = (random([2, channels, samples]), random([outputs, channels, taps]));
-        let bias = random([outputs]);
-        let ours = conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
-        let options = ConvOptions::new([stride], [padding], [dilation], 1);
-        let expected = module::conv1d(x.clone(), weight.clone(), Some(bias.clone()), options);
-        assert_same(&ours, &expected, &[of(&x), of(&weight), of(&bias)]);
+        assert_same_conv([2, channels, samples], [outputs, channels, taps], geometry);
     }
 }
 
@@ -77,12 +97,7 @@ fn transposed_convolutions_pass_back_what_burns_do() {
         [([3, 5], [2, 1], 20), ([4, 2], [10, 5], 7), ([6, 3], [2, 0], 9)]
     {
         let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
-        let taps = 2 * stride;
-        let (x, weight) = (random([2, channels, samples]), random([channels, outputs, taps]));
-        let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);
-        let options = ConvTransposeOptions::new([stride], [padding], [0], [1], 1);
-        let expected = module::conv_transpose1d(x.clone(), weight.clone(), None, options);
-        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+        assert_same_transposed([2, channels, samples], [channels, outputs, 2 * stride], geometry);
     }
 }
 
@@ -90,39 +105,25 @@ fn transposed_convolutions_pass_back_what_burns_do() {
 /// `stride` samples for each input.
 #[test]
 fn causal_and_grouped_convolutions_pass_back_what_burns_do() {
-    for ([left, right], groups, stride) in
+    for (padding, groups, stride) in
         [([12, 0], 1, 1), ([0, 7], 1, 1), ([3, 0], 1, 2), ([5, 1], 2, 1), ([1, 4], 2, 2)]
     {
         let dilation = if stride == 1 { 2 } else { 1 };
-        let geometry = ConvGeometry { stride, padding: [left, right], dilation, groups };
-        let (x, weight) = (random([2, 4, 40]), random([6, 4 / groups, 7]));
-        let ours = conv1d(x.clone(), weight.clone(), None, geometry);
-        let options = PaddedConvOptions::asymmetric([stride], [left], [right], [dilation], groups);
-        let expected = module::conv1d(x.clone(), weight.clone(), None, options);
-        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
-
+        let geometry = ConvGeometry { stride, padding, dilation, groups };
+        assert_same_conv([2, 4, 40], [6, 4 / groups, 7], geometry);
         let geometry = ConvGeometry { stride, padding: [0, 4], dilation: 1, groups };
-        let (x, weight) = (random([2, 4, 11]), random([4, 6 / groups, 4 + stride]));
-        let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);
-        let options = ConvTransposeOptions::new([stride], [0], [0], [1], groups);
-        let whole = module::conv_transpose1d(x.clone(), weight.clone(), None, options);
-        let expected = whole.narrow(2, 0, 11 * stride);
-        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+        assert_same_transposed([2, 4, 11], [4, 6 / groups, 4 + stride], geometry);
     }
 }
 
 /// Some outputs read padding alone. In the last case all do: the filter reads sample 0 of `[0, 0, x]`.
 #[test]
 fn padding_wider_than_the_filter_passes_back_what_burns_does() {
-    for ([left, right], [stride, taps], samples) in
+    for (padding, [stride, taps], samples) in
         [([5, 0], [1, 3], 12), ([4, 7], [1, 3], 2), ([9, 3], [4, 2], 1), ([2, 0], [4, 1], 1)]
     {
-        let geometry = ConvGeometry { stride, padding: [left, right], ..Default::default() };
-        let (x, weight) = (random([2, 4, samples]), random([6, 4, taps]));
-        let ours = conv1d(x.clone(), weight.clone(), None, geometry);
-        let options = PaddedConvOptions::asymmetric([stride], [left], [right], [1], 1);
-        let expected = module::conv1d(x.clone(), weight.clone(), None, options);
-        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+        let geometry = ConvGeometry { stride, padding, ..Default::default() };
+        assert_same_conv([2, 4, samples], [6, 4, taps], geometry);
     }
 }
 

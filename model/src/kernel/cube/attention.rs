@@ -46,10 +46,6 @@ pub(super) fn takes<R: CubeRuntime>(
 
 /// Implementation of a call, by the module that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "testing"),
-    expect(unreachable_pub, reason = "public only where tests ask for a routine by name")
-)]
 pub enum Routine {
     /// `units`: supports every call that gets here.
     Units,

@@ -83,8 +83,8 @@ fn by_taps<R: CubeRuntime>(weight: CubeTensor<R>) -> Values<Any<R>, 3> {
     weight.swap_dims(1, 2).reshape([1, channels, taps * input]).swap_dims(1, 2)
 }
 
-/// [`conv1d`] by columns, at most `bytes` of them at a time.
-pub(super) fn in_tiles<R: CubeRuntime>(
+/// Convolution by columns, at most `bytes` of them at a time.
+pub fn in_tiles<R: CubeRuntime>(
     mut x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,

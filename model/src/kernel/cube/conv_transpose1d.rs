@@ -24,10 +24,12 @@ use super::{
     rows::{common_vector, elementwise, empty},
 };
 
+/// Transposed convolution as a product and an overlap-add, on devices with a faster kernel too.
+///
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
 /// - output: `[B, out, S']`
-pub(super) fn conv_transpose1d<R: CubeRuntime>(
+pub fn conv_transpose1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
@@ -37,7 +39,7 @@ pub(super) fn conv_transpose1d<R: CubeRuntime>(
 }
 
 /// [`conv_transpose1d`] with at most `bytes` of columns.
-pub(super) fn in_tiles<R: CubeRuntime>(
+pub fn in_tiles<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,

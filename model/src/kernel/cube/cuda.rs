@@ -10,12 +10,14 @@ mod attention;
 mod decode;
 mod product;
 
-pub(super) use attention::{attention, takes_attention};
+pub(super) use attention::attention;
+pub use attention::takes_attention;
 pub(super) use decode::{decode_layers, takes_layers};
 pub(super) use product::{
     conv_transpose1d, conv1d, conv1d_add_snake, conv1d_snake, gated_product, product,
-    product_added, takes_added, takes_conv, takes_product, takes_snake,
+    product_added, takes_added, takes_snake,
 };
+pub use product::{takes_conv, takes_product};
 
 use std::{any::Any, fmt::Debug, hash::Hash};
 

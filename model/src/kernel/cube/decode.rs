@@ -28,9 +28,12 @@ pub struct Decoding {
     pub(super) epsilon: f64,
 }
 
-/// Backends that may support the fused decoding step.
+/// Backends that may support the fused decoding step, and have products of their own.
 #[doc(hidden)]
 pub trait Decodes: Backend {
+    /// True if products of this type are not left to Burn; it must be known before one is recorded.
+    fn has_product(device: &Self::Device, dtype: DType) -> bool;
+
     /// True if [`Self::decode`] supports such a step on this device.
     fn decodes(device: &Self::Device, decoding: &Decoding) -> bool;
 

@@ -1,9 +1,7 @@
 //! Properties of a device that decide which kernel is used.
 
 use burn::tensor::DType;
-use burn_cubecl::{
-    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{
     Runtime,
     client::ComputeClient,
@@ -32,27 +30,12 @@ fn knows_tf32<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     client.properties().supports_type(Type::scalar(ElemType::Float(FloatKind::TF32)))
 }
 
-/// Properties of a device that must be known before a product is recorded for it.
-#[doc(hidden)]
-pub trait Products: burn::tensor::backend::Backend {
-    /// True if products of this type are not left to Burn: this project has kernels for them, or
-    /// Burn's fastest ones would round f32.
-    fn has_product(device: &Self::Device, dtype: DType) -> bool;
-}
-
-impl<R, F, I, BT> Products for CubeBackend<R, F, I, BT>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
-    fn has_product(device: &Self::Device, dtype: DType) -> bool {
-        let client = R::client(device);
-        #[cfg(feature = "cuda")]
-        if dtype == DType::BF16 && super::cuda::is_hopper(&client) {
-            return true;
-        }
-        dtype == DType::F32 && knows_tf32(&client)
+/// True if products of this type are not left to Burn: this project has kernels for them, or
+/// Burn's fastest ones would round f32.
+pub(super) fn has_product<R: CubeRuntime>(client: &ComputeClient<R>, dtype: DType) -> bool {
+    #[cfg(feature = "cuda")]
+    if dtype == DType::BF16 && super::cuda::is_hopper(client) {
+        return true;
     }
+    dtype == DType::F32 && knows_tf32(client)
 }

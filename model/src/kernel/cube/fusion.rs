@@ -261,7 +261,11 @@ fn windows<T: TensorMetadata>(codes: &T, places: &T) -> (Shape, DType) {
     ([count, window, width].into(), places.dtype())
 }
 
-impl<B: FusionBackend + Decodes + device::Products> Decodes for Fusion<B> {
+impl<B: FusionBackend + Decodes> Decodes for Fusion<B> {
+    fn has_product(device: &Self::Device, dtype: DType) -> bool {
+        B::has_product(device, dtype)
+    }
+
     fn decodes(device: &Self::Device, decoding: &Decoding) -> bool {
         B::decodes(device, decoding)
     }
@@ -288,7 +292,7 @@ impl<B: FusionBackend + Decodes + device::Products> Decodes for Fusion<B> {
     }
 }
 
-impl<B: FusionBackend + Decodes + device::Products> Backend for Fusion<B> {
+impl<B: FusionBackend + Decodes> Backend for Fusion<B> {
     const MOST_SEPARATE_ROWS: usize = B::MOST_SEPARATE_ROWS;
     const DRAWS: bool = B::DRAWS;
 

@@ -49,8 +49,8 @@ pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) 
     taken(matmul::matmul(left, right, None, strategy, dtype))
 }
 
-/// [`matmul`] without matrix units.
-pub(super) fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
+/// Matrix product without matrix units, as NVIDIA GPUs compute f32.
+pub fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     // Double buffering of tiles pays off only for sums of this many terms.
     const LONG: usize = 256;
     let (rows, terms) = (left.meta.shape()[left.meta.num_dims() - 2], inner(&left));

@@ -32,10 +32,12 @@ pub(super) fn takes<R: CubeRuntime>(left: &CubeTensor<R>, right: &CubeTensor<R>)
     (2..=AXES).contains(&rank) && rank == other
 }
 
+/// Matrix product, for drivers in software.
+///
 /// # Shapes
 /// - `left`: `[.., m, k]`, `right`: `[.., k, n]`, output: `[.., m, n]`; a batch axis of 1 is
 ///   repeated
-pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
+pub fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     let rank = left.meta.num_dims();
     let mut shape: Vec<usize> = left.meta.shape().iter().copied().collect();
     for (axis, size) in shape.iter_mut().enumerate().take(rank - 2) {

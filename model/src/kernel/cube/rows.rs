@@ -70,7 +70,7 @@ impl RowLaunch {
 }
 
 /// True if `lanes` neighbouring units can read each other's values.
-pub(super) fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> bool {
+pub fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> bool {
     let properties = client.properties();
     let can = properties.features.plane.contains(Plane::Ops);
     #[cfg(feature = "testing")]

@@ -6,13 +6,10 @@
 //! 0.03 ms, with a copy first 1.2 ms.
 
 use burn::tensor::{DType, TensorMetadata};
-use burn_flex::{Flex, FlexTensor};
+use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::{
-    super::{Slot, primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values, readable,
-};
+use super::{super::Slot, WORTH_SHARING, contiguous, from_values, readable};
 
 /// Kernel of [`super::super::empty_cache`], for f32.
 ///
@@ -27,9 +24,6 @@ pub(super) fn empty_cache(size: [usize; 4], dtype: DType) -> FlexTensor {
 
 /// Kernel of [`super::super::cache_write`], for f32.
 pub(super) fn cache_write(cache: FlexTensor, new: FlexTensor, slots: &[Slot]) -> FlexTensor {
-    if cache.dtype() != DType::F32 || new.dtype() != DType::F32 {
-        return primitive(reference::cache_write::<Flex>(tensor(cache), tensor(new), slots));
-    }
     let mut cache = contiguous(cache);
     // A projection leaves the heads interleaved.
     let new = readable(new);
@@ -67,9 +61,13 @@ pub(super) fn cache_write(cache: FlexTensor, new: FlexTensor, slots: &[Slot]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, random};
-    use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
+    use burn_flex::Flex;
+
+    use super::{
+        super::tests::{assert_close, at_every_level, random},
+        *,
+    };
+    use crate::kernel::{primitive, reference, tensor};
 
     #[test]
     fn it_is_the_reference_however_the_new_ones_lie() {

@@ -47,12 +47,12 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::flex::level::tests::at_every_level;
     use pulp::WithSimd;
 
-    use crate::kernel::flex::level;
-
-    use super::*;
+    use super::{
+        super::level::{self, tests::at_every_level},
+        *,
+    };
 
     struct Each<'a>(&'a mut [f32]);
 

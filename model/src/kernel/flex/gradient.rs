@@ -1,17 +1,11 @@
 //! Gradients of norms and gates, in one pass.
 
-use burn::tensor::{DType, TensorMetadata};
-use burn_flex::{Flex, FlexTensor};
+use burn::tensor::TensorMetadata;
+use burn_flex::FlexTensor;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{
-    super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous,
-    exp::exp,
-    from_values,
-};
-use crate::kernel::flex::level;
+use super::{WORTH_SHARING, contiguous, exp::exp, from_values, level};
 
 /// Kernel of [`super::super::Backend::rms_norm_gradients`], for f32.
 pub(super) fn rms_norm_gradients(
@@ -20,12 +14,9 @@ pub(super) fn rms_norm_gradients(
     epsilon: f64,
     gradient: FlexTensor,
 ) -> [FlexTensor; 2] {
-    let [rows, width] = [x.shape()[0], x.shape()[1]];
-    if [&x, &weight, &gradient].iter().any(|of| of.dtype() != DType::F32) || rows * width == 0 {
-        let (weight, gradient) = (tensor(weight), tensor(gradient));
-        let (of_x, of_weight) =
-            reference::rms_norm_gradients::<Flex>(tensor(x), weight, epsilon, gradient);
-        return [primitive(of_x), primitive(of_weight)];
+    let width = x.shape()[1];
+    if width == 0 {
+        return [gradient, weight];
     }
     let [x, weight] = [x, weight].map(contiguous);
     let mut gradient = contiguous(gradient);
@@ -99,11 +90,6 @@ pub(super) fn swiglu_gradients(
     gradient: FlexTensor,
 ) -> [FlexTensor; 2] {
     let shape = [gate.shape()[0], gate.shape()[1]];
-    if [&gate, &up, &gradient].iter().any(|of| of.dtype() != DType::F32) {
-        let (up, gradient) = (tensor(up), tensor(gradient));
-        let passed = reference::swiglu_gradients::<Flex>(tensor(gate), up, gradient);
-        return passed.map(primitive);
-    }
     let [gate, up, gradient] = [gate, up, gradient].map(contiguous);
     let (gate, up) = (gate.storage::<f32>(), up.storage::<f32>());
     let slope = gradient.storage::<f32>();
@@ -161,9 +147,13 @@ fn gated<S: Simd>(simd: S, gate: S::f32s, up: S::f32s, slope: S::f32s) -> [S::f3
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, random};
-    use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
+    use burn_flex::Flex;
+
+    use super::{
+        super::tests::{assert_close, at_every_level, random},
+        *,
+    };
+    use crate::kernel::{primitive, reference, tensor};
 
     #[test]
     fn norms_are_the_reference() {

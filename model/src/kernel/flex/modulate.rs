@@ -9,9 +9,9 @@ use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING, cleared, contiguous, from_values,
     gradient::Norm,
+    level,
     rms_norm::NormRows,
 };
-use crate::kernel::flex::level;
 
 /// Returns `[B, P, H]` if all `rows` have that shape, all of `per_item` are `[B, 1, H]`, and all
 /// are f32.
@@ -95,31 +95,13 @@ pub(super) fn ada_norm_gradients(
     let mut gradient = contiguous(gradient);
     let (weights, scales) = (weight.storage::<f32>(), scale.storage::<f32>());
     let stretched = stretched(weights, scales);
-    // The number of pieces does not depend on the number of cores, so the sum is always the same.
-    let piece = piece(length, width);
-    let items = x.storage::<f32>().par_chunks(length * width);
-    let items = items.zip(gradient.storage_mut::<f32>().par_chunks_mut(length * width));
+    let (x, slopes) = (x.storage::<f32>(), gradient.storage_mut::<f32>());
     // For each item, the sums over its rows of `g` and of `g` times the normed input.
-    let sums: Vec<[Vec<f32>; 2]> = items
-        .zip(stretched.par_chunks(width))
-        .map(|((x, slope), weight)| {
-            let parts: Vec<[Vec<f32>; 2]> = x
-                .par_chunks(piece)
-                .zip(slope.par_chunks_mut(piece))
-                .map(|(x, slope)| {
-                    let [mut of_shift, mut sums] = [vec![0.0; width], vec![0.0; width]];
-                    slope.chunks_exact(width).for_each(|row| add(&mut of_shift, row));
-                    let of_weight = &mut sums;
-                    level::arch().dispatch(Norm { x, weight, epsilon, slope, of_weight });
-                    [of_shift, sums]
-                })
-                .collect();
-            parts.into_iter().fold([vec![0.0; width], vec![0.0; width]], |mut sums, part| {
-                sums.iter_mut().zip(part).for_each(|(sum, part)| add(sum, &part));
-                sums
-            })
-        })
-        .collect();
+    let sums = summed::<2>(x, slopes, [length, width], |item, x, slope, [of_shift, of_weight]| {
+        let weight = &stretched[item * width..][..width];
+        slope.chunks_exact(width).for_each(|row| add(of_shift, row));
+        level::arch().dispatch(Norm { x, weight, epsilon, slope, of_weight });
+    });
     let mut of_weight = vec![0.0; width];
     let mut of_shift = Vec::with_capacity(batch * width);
     let mut of_scale = Vec::with_capacity(batch * width);
@@ -132,6 +114,34 @@ pub(super) fn ada_norm_gradients(
     let per_item = [batch, 1, width];
     let of_weight = from_values(of_weight, [width]);
     [gradient, of_weight, from_values(of_shift, per_item), from_values(of_scale, per_item)]
+}
+
+/// Calls `work` with pieces of whole rows: the item's number, the piece of `x`, the piece of `slopes`, and
+/// sums of a row to add to. Returns the sums of each item.
+///
+/// The number of pieces does not depend on the number of cores, so a sum is always the same.
+fn summed<const N: usize>(
+    x: &[f32],
+    slopes: &mut [f32],
+    [length, width]: [usize; 2],
+    work: impl Fn(usize, &[f32], &mut [f32], &mut [Vec<f32>; N]) + Sync,
+) -> Vec<[Vec<f32>; N]> {
+    let (size, piece) = (length * width, piece(length, width));
+    let zeros = || -> [Vec<f32>; N] { std::array::from_fn(|_| vec![0.0; width]) };
+    let items = x.par_chunks(size).zip(slopes.par_chunks_mut(size)).enumerate();
+    let item = |(item, (x, slopes)): (usize, (&[f32], &mut [f32]))| {
+        let parts = x.par_chunks(piece).zip(slopes.par_chunks_mut(piece)).map(|(x, slopes)| {
+            let mut sums = zeros();
+            work(item, x, slopes, &mut sums);
+            sums
+        });
+        let parts: Vec<[Vec<f32>; N]> = parts.collect();
+        parts.into_iter().fold(zeros(), |mut sums, part| {
+            sums.iter_mut().zip(part).for_each(|(sum, part)| add(sum, &part));
+            sums
+        })
+    };
+    items.map(item).collect()
 }
 
 fn add(sum: &mut [f32], row: &[f32]) {
@@ -170,41 +180,26 @@ pub(super) fn add_gated_gradients(
     };
     let [gate, y] = [gate, y].map(contiguous);
     let mut gradient = contiguous(gradient);
-    let items = y.storage::<f32>().par_chunks(length * width);
-    let items = items.zip(gradient.storage_mut::<f32>().par_chunks_mut(length * width));
-    let piece = piece(length, width);
-    let sums: Vec<Vec<f32>> = items
-        .zip(gate.storage::<f32>().par_chunks(width))
-        .map(|((y, slope), gate)| {
-            let parts: Vec<Vec<f32>> = y
-                .par_chunks(piece)
-                .zip(slope.par_chunks_mut(piece))
-                .map(|(y, slope)| {
-                    let mut of_gate = vec![0.0; width];
-                    for (y, slope) in y.chunks_exact(width).zip(slope.chunks_exact_mut(width)) {
-                        let all = of_gate.iter_mut().zip(slope).zip(y.iter().zip(gate));
-                        for ((sum, slope), (y, gate)) in all {
-                            *sum += *slope * y;
-                            *slope *= gate;
-                        }
-                    }
-                    of_gate
-                })
-                .collect();
-            parts.into_iter().fold(vec![0.0; width], |mut sum, part| {
-                add(&mut sum, &part);
-                sum
-            })
-        })
-        .collect();
-    [from_values(sums.concat(), [batch, 1, width]), gradient]
+    let (gates, slopes) = (gate.storage::<f32>(), gradient.storage_mut::<f32>());
+    let y = y.storage::<f32>();
+    let sums = summed::<1>(y, slopes, [length, width], |item, y, slope, [of_gate]| {
+        let gate = &gates[item * width..][..width];
+        for (y, slope) in y.chunks_exact(width).zip(slope.chunks_exact_mut(width)) {
+            let all = of_gate.iter_mut().zip(slope).zip(y.iter().zip(gate));
+            for ((sum, slope), (y, gate)) in all {
+                *sum += *slope * y;
+                *slope *= gate;
+            }
+        }
+    });
+    let of_gate: Vec<f32> = sums.into_iter().flatten().flatten().collect();
+    [from_values(of_gate, [batch, 1, width]), gradient]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, at_every_level, random};
     use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
 
     /// Shapes of one piece and of several.
     const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 40], [2, 90, 257], [2, 40, 1024]];

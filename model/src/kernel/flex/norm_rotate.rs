@@ -7,10 +7,9 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous,
+    WORTH_SHARING, contiguous, level,
     rms_norm::inverse_rms,
 };
-use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::Backend::norm_rotate`], for f32. Returns a view with interleaved
 /// heads.
@@ -100,9 +99,8 @@ impl WithSimd for PositionRange<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::random;
+    use super::super::tests::{at_every_level, random};
     use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
 
     /// Bit for bit, because decoding runs the two operations separately.
     #[test]

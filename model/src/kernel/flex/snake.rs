@@ -7,38 +7,51 @@ mod gradient;
 
 use std::f32::consts::{self, FRAC_1_PI};
 
-use burn::tensor::{DType, TensorMetadata};
-use burn_flex::{Flex, FlexTensor};
+use burn::tensor::TensorMetadata;
+use burn_flex::FlexTensor;
 use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
-use super::{
-    super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values, zeros,
-};
-use crate::kernel::flex::level;
+use super::{WORTH_SHARING, contiguous, from_values, level, zeros};
 
 pub(super) use gradient::snake_gradients;
 
 /// Kernel of [`super::super::Backend::snake`], for f32.
 pub(super) fn snake(x: FlexTensor, alpha: FlexTensor, beta: FlexTensor) -> FlexTensor {
-    if [&x, &alpha, &beta].iter().any(|of| of.dtype() != DType::F32) {
-        return primitive(reference::snake::<Flex>(tensor(x), tensor(alpha), tensor(beta)));
-    }
     let curves = Curve::of_channels(alpha, beta);
-    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
+    by_channel(x, |channel, x| curves[channel].bend(x))
+}
+
+/// Applies the activation of each channel of `x`, `[B, channels, S]`, in place if `x` is not shared.
+pub(super) fn by_channel(
+    x: FlexTensor,
+    activate: impl Fn(usize, &mut [f32]) + Send + Sync,
+) -> FlexTensor {
+    let [batch, channels, samples] = x.shape().dims();
+    let (length, least) = lengths(samples);
     let mut x = contiguous(x);
     if let Some(values) = x.try_storage_mut::<f32>() {
-        let channels = values.par_chunks_mut(shape[2].max(1)).enumerate();
-        each(shape, channels, |(index, x)| curves[index % shape[1]].bend(x));
+        let rows = values.par_chunks_mut(length).enumerate().with_min_len(least);
+        rows.for_each(|(row, x)| activate(row % channels, x));
         return x;
     }
     // Written to new memory directly: a copy that is then changed would pass through memory twice.
     let from = x.storage::<f32>();
     let mut values = zeros(from.len());
-    let channels = from.par_chunks(shape[2].max(1)).zip(values.par_chunks_mut(shape[2].max(1)));
-    each(shape, channels.enumerate(), |(index, (x, y))| curves[index % shape[1]].bent(x, y));
-    from_values(values, shape)
+    let rows = from.par_chunks(length).zip(values.par_chunks_mut(length)).enumerate();
+    rows.with_min_len(least).for_each(|(row, (x, y))| {
+        for (x, y) in x.chunks(PIECE).zip(y.chunks_mut(PIECE)) {
+            y.copy_from_slice(x);
+            activate(row % channels, y);
+        }
+    });
+    from_values(values, [batch, channels, samples])
+}
+
+/// Returns the length of a channel, at least 1, and the least number of channels that are worth a core.
+fn lengths(samples: usize) -> (usize, usize) {
+    let length = samples.max(1);
+    (length, (WORTH_SHARING / length).max(1))
 }
 
 /// Kernel of [`super::super::Backend::add_snake`], for f32.
@@ -48,29 +61,16 @@ pub(super) fn add_snake(
     alpha: FlexTensor,
     beta: FlexTensor,
 ) -> [FlexTensor; 2] {
-    if [&x, &y, &alpha, &beta].iter().any(|of| of.dtype() != DType::F32) {
-        let [alpha, beta] = [alpha, beta].map(tensor);
-        return reference::add_snake::<Flex>(tensor(x), tensor(y), alpha, beta).map(primitive);
-    }
     let curves = Curve::of_channels(alpha, beta);
-    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
+    let [_, channels, samples] = x.shape().dims();
+    let (length, least) = lengths(samples);
     let (mut sum, mut bent) = (contiguous(x), contiguous(y));
     let (sums, ys) = (sum.storage_mut::<f32>(), bent.storage_mut::<f32>());
-    let channels = sums.par_chunks_mut(shape[2].max(1)).zip(ys.par_chunks_mut(shape[2].max(1)));
-    each(shape, channels.enumerate(), |(index, (sum, y))| {
-        curves[index % shape[1]].add_and_bend(sum, y);
+    let rows = sums.par_chunks_mut(length).zip(ys.par_chunks_mut(length)).enumerate();
+    rows.with_min_len(least).for_each(|(row, (sum, y))| {
+        curves[row % channels].add_and_bend(sum, y);
     });
     [sum, bent]
-}
-
-/// Runs `work` for every channel, on several cores if that pays.
-fn each<T: Send>(
-    shape: [usize; 3],
-    channels: impl IndexedParallelIterator<Item = T>,
-    work: impl Fn(T) + Send + Sync,
-) {
-    let least = (WORTH_SHARING / shape[2].max(1)).max(1);
-    channels.with_min_len(least).for_each(work);
 }
 
 /// Snake of one channel.
@@ -85,7 +85,7 @@ pub(super) struct Curve {
 /// Vectors that are checked together for large angles.
 const BLOCK: usize = 4;
 
-/// Numbers that are added before the snake is applied, while they are still in the cache.
+/// Numbers that are copied or added before an activation is applied, while they are still in the cache.
 const PIECE: usize = 1 << 12;
 
 impl Curve {
@@ -107,13 +107,6 @@ impl Curve {
 
     pub(super) fn bend(self, x: &mut [f32]) {
         level::arch().dispatch(Bend(self, x));
-    }
-
-    fn bent(self, x: &[f32], y: &mut [f32]) {
-        for (x, y) in x.chunks(PIECE).zip(y.chunks_mut(PIECE)) {
-            y.copy_from_slice(x);
-            self.bend(y);
-        }
     }
 
     /// Computes `sum += y`, then `y = snake(sum)`.
@@ -216,11 +209,14 @@ fn reduced_sine<S: Simd>(simd: S, angle: S::f32s) -> [S::f32s; 2] {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
+    use burn_flex::Flex;
 
-    use super::super::tests::{assert_close, random, values};
-    use super::*;
+    use super::{
+        super::tests::{assert_close, at_every_level, random, values},
+        *,
+    };
+    use crate::kernel::{primitive, reference, tensor};
 
     /// Computes `sin^2` of one number, which a curve of frequency and amplitude 1 adds.
     fn squared_sine(angle: f32) -> f32 {

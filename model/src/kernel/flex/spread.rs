@@ -105,9 +105,8 @@ fn add<const N: usize>(to: &mut [f32], weight: &[f32], x: f32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, random};
+    use super::super::tests::{assert_close, at_every_level, random};
     use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
 
     /// Pairs of channels as in NanoCodec, whole groups, one channel each; outputs that are cut on either
     /// side, also more than a filter has; and a filter of bf16.

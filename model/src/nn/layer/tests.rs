@@ -108,7 +108,8 @@ fn attention_to_another_sequence_is_its_formula() {
         let attended = formula.attention(&rows(x.clone()), &rows(source.clone()), false);
         let (residual, attention) = (random([1, 7, width]), &layer.self_attn);
         let expected = sum(rows(residual.clone()), attended);
-        let ours = attention.forward_cross_added(residual, x, &attention.keys_values(source));
+        let mixed = attention.mixed_cross(x, &attention.keys_values(source));
+        let ours = attention.add_output(residual, None, mixed, format_args!(""), &mut NoTap);
         assert_close(&rows(ours), &expected, &format!("{round}: {spec:?}"));
     }
 }

@@ -1,3 +1,4 @@
+use burn::tensor::TensorData;
 use burn_flex::{Flex, FlexDevice};
 
 use super::*;
@@ -16,9 +17,7 @@ fn config(tied: bool) -> Config {
 
 /// Returns the logits after the last of `ids`, computed without a cache.
 fn uncached(model: &Causal<Flex>, ids: &[u32]) -> Vec<f32> {
-    let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
-    let data = TensorData::new(ids.clone(), [1, ids.len()]);
-    let all = model.forward(Tensor::from_data(data, &DEVICE));
+    let all = model.forward(ids_in_rows(ids.iter().copied(), 1, &DEVICE));
     values(all.narrow(1, ids.len() - 1, 1))
 }
 
@@ -88,7 +87,8 @@ fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
 fn embeddings_of_tokens_are_read_as_the_tokens() {
     let config = config(true);
     let model = Causal::init(&config, &DEVICE);
-    let embedded = |ids: &[u32], rows| model.model.embedded(rows_of(ids, rows, &DEVICE));
+    let embedded =
+        |ids: &[u32], rows| model.model.embedded(ids_in_rows(ids.iter().copied(), rows, &DEVICE));
     let (mut by_ids, mut by_rows) = (config.cache(2, 9, &place()), config.cache(2, 9, &place()));
     for (row, ids) in [(0, &[1, 2, 3, 4, 5][..]), (1, &[9, 8])] {
         let expected = model.read(ids, row, &mut by_ids, &DEVICE);

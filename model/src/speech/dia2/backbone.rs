@@ -16,11 +16,11 @@ use burn::{
 use super::{
     Config, Function,
     layer::{self, Applied, Mlp},
-    text::{TextEmbed, column_of},
+    text::TextEmbed,
 };
 use crate::{
     Backend, NoTap, Place, Tap,
-    nn::{Cache, LayerShape, Linear, LookupTable, RmsNorm},
+    nn::{Cache, LayerShape, Linear, LookupTable, RmsNorm, ids_in_rows},
 };
 
 /// The backbone.
@@ -190,7 +190,7 @@ impl<B: Backend> Backbone<B> {
         tap.tap(format_args!("text_embed"), &text);
         let x = self.audio_embeds.iter().enumerate().fold(text, |sum, (codebook, table)| {
             let ids = tokens.iter().map(|row| row[2 + codebook]);
-            sum + table.forward(column_of(ids, &device))
+            sum + table.forward(ids_in_rows(ids, rows, &device))
         });
         let layers: Vec<_> = self.layers.iter().map(|layer| self.applied(layer)).collect();
         let rotation = Some((position, self.timescales));
@@ -208,11 +208,8 @@ impl<B: Backend> Backbone<B> {
     fn applied<'a>(&self, layer: &'a BackboneLayer<B>) -> Applied<'a, B> {
         let BackboneLayer { pre_norm, attn, post_norm, mlp } = layer;
         Applied {
-            pre_norm,
+            norms: [pre_norm, &attn.q_norm, &attn.k_norm, post_norm],
             attention: [&attn.q_proj, &attn.k_proj, &attn.v_proj, &attn.o_proj].map(Linear::weight),
-            q_norm: &attn.q_norm,
-            k_norm: &attn.k_norm,
-            post_norm,
             mlp: mlp.weights(),
             shape: self.shape,
             functions: self.functions,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     ConfigError,
-    config::{parse, require, require_groups},
+    config::{number, parse, require, require_groups, yes},
     limits::{keys, layers, positive, size, sizes},
     nn::LayerShape,
 };
@@ -48,10 +48,8 @@ pub struct DataConfig {
     #[serde(default = "zero_token")]
     pub text_zero_token_id: u32,
     /// Mark before the first code of a codebook; the last but one id if absent.
-    #[serde(default)]
     audio_bos_token_id: Option<u32>,
     /// Mark after the last code of a codebook; the last id if absent.
-    #[serde(default)]
     audio_pad_token_id: Option<u32>,
     /// Steps by which each codebook is late.
     #[serde(default)]
@@ -60,7 +58,6 @@ pub struct DataConfig {
     #[serde(default)]
     pub second_stream_ahead: usize,
     /// Place of the tokenizer, if no asset names one.
-    #[serde(default)]
     pub tokenizer_path: Option<String>,
     action_pad_token_id: u32,
     action_new_word_token_id: u32,
@@ -103,7 +100,6 @@ pub struct DecoderConfig {
     /// Width of one head.
     pub gqa_head_dim: usize,
     /// Width of the text table, if it is not `n_embd`.
-    #[serde(default)]
     pub low_rank_dim: Option<usize>,
 }
 
@@ -162,10 +158,9 @@ pub enum Function {
 pub struct RuntimeConfig {
     /// Number of the weights of each stage of the depformer; one for each stage if absent. A longer list names
     /// weights that no stage reads.
-    #[serde(default)]
     weights_schedule: Option<Vec<usize>>,
     /// The largest number of steps.
-    #[serde(default = "longest")]
+    #[serde(default = "number::<1500>")]
     pub max_context_steps: usize,
 }
 
@@ -173,10 +168,8 @@ pub struct RuntimeConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Assets {
     /// The tokenizer.
-    #[serde(default)]
     pub tokenizer: Option<String>,
     /// The codec.
-    #[serde(default)]
     pub mimi: Option<String>,
 }
 
@@ -194,10 +187,6 @@ const fn zero_token() -> u32 {
     7
 }
 
-const fn yes() -> bool {
-    true
-}
-
 const fn min_timescale() -> f64 {
     1.0
 }
@@ -208,10 +197,6 @@ const fn max_timescale() -> f64 {
 
 const fn epsilon() -> f64 {
     1e-5
-}
-
-const fn longest() -> usize {
-    1500
 }
 
 impl Config {

@@ -15,11 +15,11 @@ use burn::{
 use super::{
     Config, Function,
     layer::{self, Applied, Mlp},
-    text::{TextEmbed, column_of},
+    text::TextEmbed,
 };
 use crate::{
     Backend, NoTap, Place, Tap,
-    nn::{Cache, LayerShape, Linear, LookupTable, RmsNorm},
+    nn::{Cache, LayerShape, Linear, LookupTable, RmsNorm, ids_in_rows},
 };
 
 /// The depformer.
@@ -175,7 +175,7 @@ impl<B: Backend> Depformer<B> {
         }
         assert_eq!(state.stages(), stage, "stages follow each other");
         let (weights, device) = (self.weights[stage], hidden.device());
-        let code = self.audio_embeds[stage].forward(column_of([previous].into_iter(), &device));
+        let code = self.audio_embeds[stage].forward(ids_in_rows([previous], 1, &device));
         let mut x = self.depformer_in[weights].forward(hidden);
         x = x + code.expand([rows, 1, self.shape.hidden]);
         if let (0, Some(table)) = (stage, &self.text_embed) {
@@ -191,16 +191,13 @@ impl<B: Backend> Depformer<B> {
     }
 
     fn applied<'a>(&self, layer: &'a DepformerLayer<B>, weights: usize) -> Applied<'a, B> {
-        let DepformerLayer { pre_norm, self_attention, post_norm, mlp } = layer;
-        let fused = self_attention.in_proj[weights].weight();
+        let DepformerLayer { pre_norm, self_attention: attn, post_norm, mlp } = layer;
+        let fused = attn.in_proj[weights].weight();
         let width = self.shape.heads * self.shape.head_dim;
         let part = |index: usize| fused.clone().rows(index * width..(index + 1) * width);
         Applied {
-            pre_norm,
-            attention: [part(0), part(1), part(2), self_attention.out_proj[weights].weight()],
-            q_norm: &self_attention.q_norm,
-            k_norm: &self_attention.k_norm,
-            post_norm,
+            norms: [pre_norm, &attn.q_norm, &attn.k_norm, post_norm],
+            attention: [part(0), part(1), part(2), attn.out_proj[weights].weight()],
             mlp: mlp.weights(),
             shape: self.shape,
             functions: self.functions,

@@ -44,12 +44,10 @@ impl<B: Backend> Mlp<B> {
 /// A layer as it is applied: the weights of a layer, or of a stage of it.
 #[derive(Debug)]
 pub(super) struct Applied<'a, B: Backend> {
-    pub(super) pre_norm: &'a RmsNorm<B>,
+    /// Before attention, of queries, of keys, and before the feed-forward block.
+    pub(super) norms: [&'a RmsNorm<B>; 4],
     /// Queries, keys, values and outputs, `[out, in]` each.
     pub(super) attention: [Weight<B, 2>; 4],
-    pub(super) q_norm: &'a RmsNorm<B>,
-    pub(super) k_norm: &'a RmsNorm<B>,
-    pub(super) post_norm: &'a RmsNorm<B>,
     /// Gate, up and down, `[out, in]` each.
     pub(super) mlp: [Weight<B, 2>; 3],
     pub(super) shape: LayerShape,
@@ -72,25 +70,26 @@ impl<B: Backend> Applied<'_, B> {
     ) -> Tensor<B, 3> {
         let [rows, length, _] = x.dims();
         let LayerShape { heads, kv_heads, head_dim, .. } = self.shape;
+        let [pre_norm, q_norm, k_norm, post_norm] = self.norms;
         let [q_proj, k_proj, v_proj, o_proj] = self.attention.clone();
         tap.tap(format_args!("{name}.in"), &x);
-        let normed = self.pre_norm.forward(x.clone());
+        let normed = pre_norm.forward(x.clone());
         let map = |weight, heads| {
             let y = kernel::linear(normed.clone(), weight, None);
             y.reshape([rows, length, heads, head_dim])
         };
         let (q, k) = (map(q_proj, heads), map(k_proj, kv_heads));
         if T::LOOKS {
-            tap.tap(format_args!("{name}.q_norm"), &self.q_norm.forward(q.clone()));
-            tap.tap(format_args!("{name}.k_norm"), &self.k_norm.forward(k.clone()));
+            tap.tap(format_args!("{name}.q_norm"), &q_norm.forward(q.clone()));
+            tap.tap(format_args!("{name}.k_norm"), &k_norm.forward(k.clone()));
         }
         let turned = |x, norm: &RmsNorm<B>| match rope {
             Some(rope) => norm.forward_rotated(x, rope),
             None => norm.forward(x).swap_dims(1, 2),
         };
         // `kernel::attention` divides by the root of the width; these scores are not divided.
-        let q = turned(q, self.q_norm).mul_scalar((head_dim as f64).sqrt());
-        let [k, v] = past.with(turned(k, self.k_norm), map(v_proj, kv_heads).swap_dims(1, 2));
+        let q = turned(q, q_norm).mul_scalar((head_dim as f64).sqrt());
+        let [k, v] = past.with(turned(k, k_norm), map(v_proj, kv_heads).swap_dims(1, 2));
         let mixed = kernel::attention(q, k, v, mask);
         let mixed = mixed.swap_dims(1, 2).reshape([rows, length, heads * head_dim]);
         if T::LOOKS {
@@ -98,7 +97,7 @@ impl<B: Backend> Applied<'_, B> {
             tap.tap(format_args!("{name}.attn_out"), &attended);
         }
         let x = kernel::linear_added(x, None, mixed, o_proj);
-        let normed = self.post_norm.forward(x.clone());
+        let normed = post_norm.forward(x.clone());
         let [gate, up, down] = self.mlp.clone();
         let inner = match self.functions {
             [Function::Silu, Function::Linear] => kernel::gated_linear(normed, gate, up),
@@ -134,17 +133,19 @@ impl<B: Backend> CachingLayer<B> for Applied<'_, B> {
         }
         let [q_proj, k_proj, v_proj, o_proj] = self.attention.clone();
         let [gate_proj, up_proj, down_proj] = self.mlp.clone();
+        let [input_layernorm, q_norm, k_norm, post_attention_layernorm] =
+            self.norms.map(RmsNorm::weight);
         // Kernels divide scores by the root of the width, and a rotation keeps a factor.
         let root = (self.shape.head_dim as f64).sqrt();
         Some(LayerWeights {
-            input_layernorm: self.pre_norm.weight(),
+            input_layernorm,
             q_proj,
             k_proj,
             v_proj,
             o_proj,
-            q_norm: self.q_norm.weight().mul_scalar(root),
-            k_norm: self.k_norm.weight(),
-            post_attention_layernorm: self.post_norm.weight(),
+            q_norm: q_norm.mul_scalar(root),
+            k_norm,
+            post_attention_layernorm,
             gate_proj,
             up_proj,
             down_proj,

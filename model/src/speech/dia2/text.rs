@@ -7,12 +7,12 @@
 
 use burn::{
     module::Module,
-    tensor::{Int, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
 
 use crate::{
     Backend,
-    nn::{Linear, LookupTable},
+    nn::{Linear, LookupTable, ids_in_rows},
 };
 
 /// A table of text tokens and a map for each of the two channels.
@@ -45,7 +45,8 @@ impl<B: Backend> TextEmbed<B> {
     /// # Shapes
     /// - output: `[pairs, 1, width]`, in the type that the network computes in
     pub(super) fn forward(&self, pairs: &[[u32; 2]], device: &B::Device) -> Tensor<B, 3> {
-        let column = |at: usize| column_of::<B>(pairs.iter().map(|pair| pair[at]), device);
+        let column =
+            |at: usize| ids_in_rows::<B>(pairs.iter().map(|pair| pair[at]), pairs.len(), device);
         let main = self.main_proj.forward(self.embedding.forward(column(0)));
         if pairs.iter().all(|pair| pair[1] == self.pad) {
             return main;
@@ -57,14 +58,4 @@ impl<B: Backend> TextEmbed<B> {
         let counts = Tensor::<B, 3>::from_data(data, (device, second.dtype()));
         main + second * counts
     }
-}
-
-/// Returns ids as a tensor of one column, one row for each sequence.
-pub(super) fn column_of<B: Backend>(
-    ids: impl Iterator<Item = u32>,
-    device: &B::Device,
-) -> Tensor<B, 2, Int> {
-    let ids: Vec<i32> = ids.map(|id| id as i32).collect();
-    let rows = ids.len();
-    Tensor::from_data(TensorData::new(ids, [rows, 1]), device)
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    config::{ConfigError, parse, require},
+    config::{ConfigError, number, parse, require},
     limits::{layers, sizes as check_sizes},
 };
 
@@ -27,18 +27,18 @@ pub struct Config {
     /// Width of the text memory and of the decoder.
     pub embedding_dim: usize,
     /// Frames of codes in a step of the decoder.
-    #[serde(default = "one")]
+    #[serde(default = "number::<1>")]
     pub frame_stacking_factor: usize,
     /// The encoder of the text.
     pub encoder: StackConfig,
     /// The decoder of the codes.
     pub decoder: DecoderConfig,
     local_transformer_type: Option<String>,
-    #[serde(default = "two")]
+    #[serde(default = "number::<2>")]
     local_transformer_n_layers: usize,
-    #[serde(default = "one")]
+    #[serde(default = "number::<1>")]
     local_transformer_n_heads: usize,
-    #[serde(default = "local_hidden")]
+    #[serde(default = "number::<256>")]
     local_transformer_hidden_dim: usize,
     /// The tokenizers of the text by name. The order decides the ids.
     pub text_tokenizers: Map<String, Value>,
@@ -62,18 +62,6 @@ pub struct Config {
     forced_num_all_tokens_per_codebook: Option<usize>,
     forced_audio_bos_id: Option<usize>,
     forced_audio_eos_id: Option<usize>,
-}
-
-fn one() -> usize {
-    1
-}
-
-fn two() -> usize {
-    2
-}
-
-fn local_hidden() -> usize {
-    256
 }
 
 impl Config {

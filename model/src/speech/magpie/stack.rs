@@ -4,10 +4,7 @@
 
 use std::ops::Range;
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor, TensorData},
-};
+use burn::{module::Module, tensor::Tensor};
 
 use super::{
     StackConfig,
@@ -16,7 +13,7 @@ use super::{
 use crate::{
     Backend, NoTap, Place, Tap,
     kernel::{Mask, Slot, Visibility},
-    nn::{Cache, KeysValues, LayerShape, LookupTable, Norm, Past, STEP},
+    nn::{Cache, KeysValues, LayerShape, LookupTable, Norm, Past, STEP, ids_in_rows},
 };
 
 /// Layers, positions and the norm after them.
@@ -66,10 +63,8 @@ impl<B: Backend> Stack<B> {
     pub(super) fn positioned(&self, x: Tensor<B, 3>, start: usize) -> Tensor<B, 3> {
         let end = start + x.dims()[1];
         assert!(end <= self.positions(), "{end} rows, but {} positions", self.positions());
-        let ids: Vec<i32> = (start..end).map(|id| id as i32).collect();
-        let ids = TensorData::new(ids, [1, end - start]);
-        let rows =
-            self.position_embeddings.forward(Tensor::<B, 2, Int>::from_data(ids, &x.device()));
+        let ids = ids_in_rows(start as u32..end as u32, 1, &x.device());
+        let rows = self.position_embeddings.forward(ids);
         let dtype = x.dtype();
         x + rows.cast(dtype)
     }

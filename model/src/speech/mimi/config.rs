@@ -54,7 +54,6 @@ pub struct Config {
     pub num_semantic_quantizers: usize,
     /// Positions that a position of a transformer sees, its own included. The reference's encoder
     /// does not apply it in every version.
-    #[serde(default)]
     pub sliding_window: Option<usize>,
     num_residual_layers: usize,
     audio_channels: usize,
@@ -62,11 +61,8 @@ pub struct Config {
     use_causal_conv: bool,
     #[serde(default)]
     normalize: bool,
-    #[serde(default)]
     sampling_rate: Option<u32>,
-    #[serde(default)]
     trim_right_ratio: Option<f64>,
-    #[serde(default)]
     upsample_groups: Option<usize>,
     hidden_act: String,
     attention_bias: bool,

@@ -113,7 +113,7 @@ impl<B: Backend> Decoder<B> {
             let _ = transformer::forward_whole(layers, &self.settings, x.clone(), tap);
         }
         let past = &mut state.decoder_transformer;
-        let x = transformer::forward_next(layers, &self.settings, x, past).swap_dims(1, 2);
+        let x = self.settings.forward_next(layers, x, past, |x| x, |x| x).swap_dims(1, 2);
         let x = self.decoder.forward(x, &mut state.decoder, tap);
         let samples = x.dims()[2];
         x.cast(DType::F32).reshape([samples])

@@ -112,7 +112,7 @@ impl<B: Backend> Encoder<B> {
         assert!(count > 0 && count.is_multiple_of(frame), "{count} samples, a frame has {frame}");
         let x = self.encoder.forward_next(samples.unsqueeze_dims(&[0, 0]), &mut state.encoder);
         let (layers, past) = (&self.encoder_transformer, &mut state.encoder_transformer);
-        let x = transformer::forward_next(layers, &self.settings, x.swap_dims(1, 2), past);
+        let x = self.settings.forward_next(layers, x.swap_dims(1, 2), past, |x| x, |x| x);
         let is_first = !state.has_begun;
         state.has_begun = true;
         let past = (is_first, &mut state.downsample);

@@ -10,7 +10,7 @@ use super::{
     padding::{Padding, next, padded, strided},
 };
 use crate::{
-    Backend, Tap, kernel,
+    Backend, NoTap, Tap, kernel,
     nn::{Conv1d, ConvState},
 };
 
@@ -37,10 +37,8 @@ struct EncoderBlock<B: Backend> {
 /// The past of a signal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SeaNetState<B: Backend> {
-    conv_in: ConvState<B>,
-    /// Of each stage: the wide convolution of the unit, the strided one.
-    stages: Vec<[ConvState<B>; 2]>,
-    conv_out: ConvState<B>,
+    /// Of each convolution, in their order.
+    convs: Vec<ConvState<B>>,
     has_begun: bool,
 }
 
@@ -77,25 +75,7 @@ impl<B: Backend> SeaNet<B> {
     /// - `x`: `[1, 1, S]`
     /// - output: `[1, H, ceil(S / product of the factors)]`
     pub(super) fn forward(&self, x: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        let zeros = Padding::Zeros;
-        let mut x = padded(&self.conv_in, x, (self.taps[0], 1), zeros);
-        tap.tap(format_args!("seanet0"), &x);
-        for (index, stage) in self.stages.iter().enumerate() {
-            let [wide, narrow] = &stage.unit;
-            let y = padded(wide, kernel::elu(x.clone()), (stage.taps, 1), zeros);
-            x = x + padded(narrow, kernel::elu(y), (1, 1), zeros);
-            tap.tap(format_args!("seanet{}", 3 * index + 1), &x);
-            x = kernel::elu(x);
-            tap.tap(format_args!("seanet{}", 3 * index + 2), &x);
-            let taps = (2 * stage.stride, stage.stride);
-            x = padded(&stage.conv, x, taps, zeros);
-            tap.tap(format_args!("seanet{}", 3 * index + 3), &x);
-        }
-        let (x, last) = (kernel::elu(x), 3 * self.stages.len() + 1);
-        tap.tap(format_args!("seanet{last}"), &x);
-        let x = padded(&self.conv_out, x, (self.taps[1], 1), zeros);
-        tap.tap(format_args!("seanet{}", last + 1), &x);
-        x
+        self.walk(x, |conv, x, taps| padded(conv, x, taps, Padding::Zeros), tap)
     }
 
     /// Computes the vectors of the next samples of a signal, a multiple of the product of the
@@ -105,20 +85,39 @@ impl<B: Backend> SeaNet<B> {
     /// - `x`: `[1, 1, S]`
     /// - output: `[1, H, S / product of the factors]`
     pub(super) fn forward_next(&self, x: Tensor<B, 3>, state: &mut SeaNetState<B>) -> Tensor<B, 3> {
-        let (zeros, is_first) = (Padding::Zeros, !state.has_begun);
-        state.has_begun = true;
-        state.stages.resize_with(self.stages.len(), Default::default);
-        let taps = (self.taps[0], 1);
-        let mut x = next(&self.conv_in, x, taps, zeros, (is_first, &mut state.conv_in));
-        for (stage, [of_unit, of_conv]) in self.stages.iter().zip(&mut state.stages) {
+        let is_first = !std::mem::replace(&mut state.has_begun, true);
+        state.convs.resize_with(3 * self.stages.len() + 2, Default::default);
+        let mut convs = state.convs.iter_mut();
+        let each = |conv: &Conv1d<B>, x, taps| {
+            let past = convs.next().expect("a state for each convolution");
+            next(conv, x, taps, Padding::Zeros, (is_first, past))
+        };
+        self.walk(x, each, &mut NoTap)
+    }
+
+    /// Applies the layers, with `conv` for a convolution of these taps and this stride.
+    fn walk(
+        &self,
+        x: Tensor<B, 3>,
+        mut conv: impl FnMut(&Conv1d<B>, Tensor<B, 3>, (usize, usize)) -> Tensor<B, 3>,
+        tap: &mut impl Tap<B>,
+    ) -> Tensor<B, 3> {
+        let mut x = conv(&self.conv_in, x, (self.taps[0], 1));
+        tap.tap(format_args!("seanet0"), &x);
+        for (index, stage) in self.stages.iter().enumerate() {
             let [wide, narrow] = &stage.unit;
-            let taps = (stage.taps, 1);
-            let y = next(wide, kernel::elu(x.clone()), taps, zeros, (is_first, of_unit));
-            x = x + narrow.forward(kernel::elu(y));
-            let taps = (2 * stage.stride, stage.stride);
-            x = next(&stage.conv, kernel::elu(x), taps, zeros, (is_first, of_conv));
+            let y = conv(wide, kernel::elu(x.clone()), (stage.taps, 1));
+            x = x + conv(narrow, kernel::elu(y), (1, 1));
+            tap.tap(format_args!("seanet{}", 3 * index + 1), &x);
+            x = kernel::elu(x);
+            tap.tap(format_args!("seanet{}", 3 * index + 2), &x);
+            x = conv(&stage.conv, x, (2 * stage.stride, stage.stride));
+            tap.tap(format_args!("seanet{}", 3 * index + 3), &x);
         }
-        let taps = (self.taps[1], 1);
-        next(&self.conv_out, kernel::elu(x), taps, zeros, (is_first, &mut state.conv_out))
+        let (x, last) = (kernel::elu(x), 3 * self.stages.len() + 1);
+        tap.tap(format_args!("seanet{last}"), &x);
+        let x = conv(&self.conv_out, x, (self.taps[1], 1));
+        tap.tap(format_args!("seanet{}", last + 1), &x);
+        x
     }
 }

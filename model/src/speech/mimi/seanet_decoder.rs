@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::Config;
 use crate::{
     Backend, Tap,
-    kernel::{self, ConvActivation, ConvGeometry, FusedLayers, Precision},
+    kernel::{self, ConvActivation, ConvGeometry, Precision},
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState},
 };
 
@@ -99,12 +99,9 @@ impl<B: Backend> SeaNetDecoder<B> {
             tap.tap(format_args!("seanet{}", first + 1), &x);
             let [wide, narrow] = &stage.unit;
             let y = wide.forward_next_fused(x.clone(), ConvActivation::Elu, None, of_unit);
-            let layers = FusedLayers {
-                past: None,
-                activation: Some(ConvActivation::Elu),
-                residual: Some(x),
-            };
-            x = kernel::fused_conv1d(y, narrow.parts(), layers);
+            // One tap has no past.
+            let past = &mut ConvState::default();
+            x = narrow.forward_next_fused(y, ConvActivation::Elu, Some(x), past);
             tap.tap(format_args!("seanet{}", first + 2), &x);
         }
         let last = 3 * self.stages.len() + 1;

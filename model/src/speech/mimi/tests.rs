@@ -40,21 +40,30 @@ fn codes(frames: i64) -> Tensor<Flex, 2, Int> {
     (all * 7 % 12).reshape([3, frames as usize])
 }
 
+/// Returns the samples of a signal that is decoded in chunks of these numbers of frames.
+fn in_chunks(
+    decoder: &Decoder<Flex>,
+    codes: &Tensor<Flex, 2, Int>,
+    sizes: impl IntoIterator<Item = usize>,
+) -> Vec<f32> {
+    let (mut state, mut first) = (DecoderState::default(), 0);
+    let chunk = |size| {
+        let chunk = codes.clone().narrow(1, first, size);
+        first += size;
+        samples(decoder.forward(chunk, &mut state))
+    };
+    sizes.into_iter().flat_map(chunk).collect()
+}
+
 /// Equal to the bit, with a window and without, beyond the first cache of either.
 #[test]
 fn frames_in_chunks_of_any_sizes_are_one_signal() {
     for window in [Some(5), None] {
         let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default()).with_window(window);
         let codes = codes(150);
-        let whole = samples(decoder.forward(codes.clone(), &mut DecoderState::default()));
+        let whole = in_chunks(&decoder, &codes, [150]);
         assert_eq!(whole.len(), 150 * decoder.samples_per_frame());
-        let (mut state, mut first, mut chunks) = (DecoderState::default(), 0, Vec::new());
-        for count in [1, 1, 2, 3, 7, 1, 20, 65, 50] {
-            let chunk = codes.clone().narrow(1, first, count);
-            chunks.extend(samples(decoder.forward(chunk, &mut state)));
-            first += count;
-        }
-        assert_eq!(first, 150);
+        let chunks = in_chunks(&decoder, &codes, [1, 1, 2, 3, 7, 1, 20, 65, 50]);
         assert_eq!(chunks, whole, "{window:?}");
     }
 }
@@ -65,13 +74,10 @@ fn frames_in_chunks_of_any_sizes_are_one_signal() {
 fn frames_in_chunks_of_any_size_are_one_signal_with_a_window_of_250() {
     let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default()).with_window(Some(250));
     let codes = codes(200);
-    let whole = samples(decoder.forward(codes.clone(), &mut DecoderState::default()));
+    let whole = in_chunks(&decoder, &codes, [200]);
     for size in [1, 3, 8] {
-        let (mut state, mut chunks) = (DecoderState::default(), Vec::new());
-        for first in (0..200).step_by(size) {
-            let chunk = codes.clone().narrow(1, first, size.min(200 - first));
-            chunks.extend(samples(decoder.forward(chunk, &mut state)));
-        }
+        let sizes = (0..200).step_by(size).map(|first| size.min(200 - first));
+        let chunks = in_chunks(&decoder, &codes, sizes);
         assert_eq!(chunks.len(), whole.len());
         let differs = chunks.iter().zip(&whole).position(|(chunk, whole)| chunk != whole);
         let frame = differs.map(|sample| sample / decoder.samples_per_frame());

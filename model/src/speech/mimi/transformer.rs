@@ -1,5 +1,6 @@
 //! The transformers of encoder and decoder: causal layers with layer norms, GELU and factors per
-//! channel, without a final norm.
+//! channel, without a final norm. The third user is the codec of Qwen3-TTS: its decoder has other
+//! layers, and the same settings and cache.
 //!
 //! Source: transformers `MimiTransformerModel`.
 //! Checkpoint: `{encoder,decoder}_transformer.layers.*`.
@@ -21,11 +22,11 @@ const FIRST: usize = 256;
 
 /// Sizes and positions of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settings {
-    shape: LayerShape,
-    rope_theta: f64,
+pub(in crate::speech) struct Settings {
+    pub(in crate::speech) shape: LayerShape,
+    pub(in crate::speech) rope_theta: f64,
     /// Number of last positions that a position sees, its own included; `None` for all.
-    pub(super) window: Option<usize>,
+    pub(in crate::speech) window: Option<usize>,
 }
 
 impl Settings {
@@ -56,13 +57,39 @@ impl Settings {
     }
 
     /// Visits the tensors of `past`, which has begun.
-    pub(super) fn visit<B: Backend>(
+    pub(in crate::speech) fn visit<B: Backend>(
         &self,
         past: &mut Option<Cache<B>>,
         (layers, place): (usize, &Place<B>),
         archive: &mut Archive<'_, B>,
     ) -> Result<(), ForeignState> {
         archive.cache(self.room(past, (layers, 0), place), self.window.is_none())
+    }
+
+    /// Computes the next positions of a signal. `enter` and `leave` are the maps before the layers and
+    /// after them.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[1, T, H]`, outside the maps
+    pub(in crate::speech) fn forward_next<B: Backend>(
+        &self,
+        layers: &[Layer<B>],
+        x: Tensor<B, 3>,
+        past: &mut Option<Cache<B>>,
+        enter: impl Fn(Tensor<B, 3>) -> Tensor<B, 3>,
+        leave: impl Fn(Tensor<B, 3>) -> Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        let (length, place) = (x.dims()[1], place_of(&x));
+        let positions = Positions { rope_theta: Some(self.rope_theta), window: self.window };
+        // The result of a position must not depend on the number of positions that arrived with it.
+        let chunks = (0..length).step_by(B::MOST_SEPARATE_ROWS).map(|first| {
+            let count = B::MOST_SEPARATE_ROWS.min(length - first);
+            let cache = self.room(past, (layers.len(), count), &place);
+            let slots = cache.next(0..1);
+            let chunk = enter(x.clone().narrow(1, first, count));
+            leave(forward_cached(layers, chunk, &slots, positions, cache))
+        });
+        Tensor::cat(chunks.collect(), 1)
     }
 }
 
@@ -100,28 +127,4 @@ pub(super) fn forward_whole<B: Backend>(
         tap.tap(format_args!("tfm.layer{index}"), &x);
     }
     x
-}
-
-/// Computes the next positions of a signal.
-///
-/// # Shapes
-/// - `x`, output: `[1, T, H]`
-pub(super) fn forward_next<B: Backend>(
-    layers: &[Layer<B>],
-    settings: &Settings,
-    x: Tensor<B, 3>,
-    past: &mut Option<Cache<B>>,
-) -> Tensor<B, 3> {
-    let (length, place) = (x.dims()[1], place_of(&x));
-    let Settings { rope_theta, window, .. } = *settings;
-    let positions = Positions { rope_theta: Some(rope_theta), window };
-    // The result of a position must not depend on the number of positions that arrived with it.
-    let chunks = (0..length).step_by(B::MOST_SEPARATE_ROWS).map(|first| {
-        let count = B::MOST_SEPARATE_ROWS.min(length - first);
-        let cache = settings.room(past, (layers.len(), count), &place);
-        let slots = cache.next(0..1);
-        let chunk = x.clone().narrow(1, first, count);
-        forward_cached(layers, chunk, &slots, positions, cache)
-    });
-    Tensor::cat(chunks.collect(), 1)
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::ScalarQuantizer;
 use crate::{
-    config::{ConfigError, parse, require},
+    config::{ConfigError, number, parse, require, yes},
     limits::sizes,
 };
 
@@ -40,10 +40,10 @@ pub struct DecoderConfig {
     /// Channels before the first stage.
     pub base_channels: usize,
     /// Taps of the first convolution.
-    #[serde(default = "seven")]
+    #[serde(default = "number::<7>")]
     pub in_kernel_size: usize,
     /// Taps of the last convolution.
-    #[serde(default = "three")]
+    #[serde(default = "number::<3>")]
     pub out_kernel_size: usize,
     /// Taps of the convolutions of each chain of a stage.
     #[serde(default = "taps")]
@@ -80,14 +80,6 @@ pub struct QuantizerConfig {
     pub num_levels_per_group: Vec<u32>,
 }
 
-fn three() -> usize {
-    3
-}
-
-fn seven() -> usize {
-    7
-}
-
 fn taps() -> Vec<usize> {
     vec![3, 7, 11]
 }
@@ -102,10 +94,6 @@ fn zeros() -> String {
 
 fn tanh() -> OutputActivation {
     OutputActivation::Tanh
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Config {

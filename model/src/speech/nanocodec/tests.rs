@@ -10,7 +10,11 @@ use burn_flex::Flex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Tap, kernel::Precision};
+use crate::{
+    Tap,
+    kernel::Precision,
+    testing::{assert_close, values},
+};
 
 fn config(change: impl FnOnce(&mut Value)) -> Result<Config, crate::ConfigError> {
     let mut config = json!({
@@ -26,15 +30,18 @@ fn config(change: impl FnOnce(&mut Value)) -> Result<Config, crate::ConfigError>
     Config::from_json(&config.to_string())
 }
 
+/// Returns codes as frames, `[3, frames]`.
+fn in_frames(codes: &[i32]) -> Tensor<Flex, 2, Int> {
+    Tensor::from_data(TensorData::new(codes.to_vec(), [3, codes.len() / 3]), &Default::default())
+}
+
 fn samples(decoder: &Decoder<Flex>, codes: &[i32], parts: &[usize]) -> Vec<f32> {
-    let frames = codes.len() / 3;
-    let codes = TensorData::new(codes.to_vec(), [3, frames]);
-    let codes = Tensor::<Flex, 2, Int>::from_data(codes, &Default::default());
+    let codes = in_frames(codes);
     let (mut state, mut first) = (DecoderState::default(), 0);
     let part = |&size: &usize| {
         let part = codes.clone().narrow(1, first, size);
         first += size;
-        decoder.forward(part, &mut state).into_data().to_vec::<f32>().expect("f32")
+        values(decoder.forward(part, &mut state))
     };
     parts.iter().flat_map(part).collect()
 }
@@ -47,13 +54,9 @@ fn frames_in_parts_give_the_samples_of_the_whole() {
     let whole = samples(&decoder, &codes, &[11]);
     assert_eq!(whole.len(), 66);
     for parts in [&[1; 11][..], &[4, 1, 6], &[10, 1]] {
-        let streamed = samples(&decoder, &codes, parts);
-        let worst = whole.iter().zip(&streamed).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(worst < 2e-6, "{parts:?}: {worst}");
+        assert_close(&samples(&decoder, &codes, parts), &whole, 2e-6);
     }
-    let packed = samples(&decoder.prepacked(Precision::Highest), &codes, &[11]);
-    let worst = whole.iter().zip(&packed).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst < 2e-6, "packed: {worst}");
+    assert_close(&samples(&decoder.prepacked(Precision::Highest), &codes, &[11]), &whole, 2e-6);
 }
 
 #[test]
@@ -118,7 +121,7 @@ struct Last(Vec<f32>);
 impl Tap<Flex> for Last {
     fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<Flex, D>) {
         if name.to_string() == "post_conv" {
-            self.0 = activation.clone().into_data().to_vec().expect("f32");
+            self.0 = values(activation.clone());
         }
     }
 }
@@ -133,11 +136,9 @@ fn the_last_operation_is_the_configured_one() {
         let config = config.expect(name);
         let sound = |decoder: &Decoder<Flex>| {
             let codes: Vec<i32> = (0..33).map(|code| code * 5 % 12).collect();
-            let codes = TensorData::new(codes, [3, 11]);
-            let codes = Tensor::<Flex, 2, Int>::from_data(codes, &Default::default());
-            let mut last = Last(Vec::new());
+            let (codes, mut last) = (in_frames(&codes), Last(Vec::new()));
             let sound = decoder.forward_tapped(codes, &mut DecoderState::default(), &mut last);
-            (last.0, sound.into_data().to_vec::<f32>().expect("f32"))
+            (last.0, values(sound))
         };
         let peak = |values: &[f32]| values.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
         let decoder = Decoder::<Flex>::init(&config, &Default::default());
@@ -145,9 +146,8 @@ fn the_last_operation_is_the_configured_one() {
         let mut louder = Louder { factor: 2.0 / peak(&last), path: Vec::new() };
         let (last, samples) = sound(&decoder.map(&mut louder));
         assert!((peak(&last) - 2.0).abs() < 1e-3, "{}", peak(&last));
-        let expected = last.iter().map(|&x| operation(x));
-        let worst = samples.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(samples.len() == last.len() && worst < 1e-5, "{name}: {worst}");
+        let expected: Vec<f32> = last.iter().map(|&x| operation(x)).collect();
+        assert_close(&samples, &expected, 1e-5);
     }
 }
 

@@ -13,10 +13,10 @@ use burn::{
     tensor::{DType, Int, Tensor},
 };
 
-use super::{TalkerConfig, stack, talker::row_of};
+use super::{TalkerConfig, stack};
 use crate::{
     Backend, Place, Tap,
-    nn::{Cache, Layer, Linear, LookupTable, RmsNorm},
+    nn::{Cache, Layer, Linear, LookupTable, RmsNorm, ids_in_rows},
 };
 
 /// The code predictor.
@@ -82,7 +82,7 @@ impl<B: Backend> CodePredictor<B> {
     /// # Shapes
     /// - output: `[1, codes, H]`
     pub fn codes(&self, group: usize, codes: &[u32], device: &B::Device) -> Tensor<B, 3> {
-        self.embedded(group, row_of(codes, device))
+        self.embedded(group, ids_in_rows(codes.iter().copied(), 1, device))
     }
 
     /// [`Self::codes`] of codes that are on the device.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require, require_plain},
+    config::{Rest, number, parse, refuse_unknown, require, require_plain},
     limits::{keys, layer_shape, size, sizes, transformer},
     nn::LayerShape,
 };
@@ -44,7 +44,6 @@ pub struct Config {
     /// The talker.
     pub talker_config: TalkerConfig,
     /// The speaker encoder; only in [`ModelType::Base`].
-    #[serde(default)]
     pub speaker_encoder_config: Option<SpeakerEncoderConfig>,
     tokenizer_type: String,
     #[serde(flatten)]
@@ -127,11 +126,8 @@ pub struct LayersConfig {
     pub rms_norm_eps: f64,
     attention_bias: bool,
     hidden_act: String,
-    #[serde(default)]
     sliding_window: Option<Value>,
-    #[serde(default)]
     rope_scaling: Option<Value>,
-    #[serde(default)]
     layer_types: Option<Vec<String>>,
 }
 
@@ -166,10 +162,6 @@ pub struct SpeakerEncoderConfig {
     pub enc_se_channels: usize,
     #[serde(flatten)]
     rest: Rest,
-}
-
-fn number<const N: usize>() -> usize {
-    N
 }
 
 fn enc_channels() -> Vec<usize> {

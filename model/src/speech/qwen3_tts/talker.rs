@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use burn::{
     module::Module,
-    tensor::{DType, Int, Tensor, TensorData},
+    tensor::{DType, Tensor},
 };
 
 use super::{CodePredictor, Config, stack};
 use crate::{
     Backend, Place, Tap, kernel,
-    nn::{Cache, Layer, Linear, LookupTable, RmsNorm},
+    nn::{Cache, Layer, Linear, LookupTable, RmsNorm, ids_in_rows},
 };
 
 /// The talker, with the code predictor that completes its frames.
@@ -89,7 +89,8 @@ impl<B: Backend> Talker<B> {
     /// - output: `[1, ids, H]`
     pub fn text(&self, ids: &[u32], device: &B::Device) -> Tensor<B, 3> {
         let TextProjection { linear_fc1, linear_fc2 } = &self.text_projection;
-        let x = self.model.text_embedding.forward(row_of(ids, device));
+        let ids = ids_in_rows(ids.iter().copied(), 1, device);
+        let x = self.model.text_embedding.forward(ids);
         linear_fc2.forward(kernel::silu(linear_fc1.forward(x)))
     }
 
@@ -98,7 +99,7 @@ impl<B: Backend> Talker<B> {
     /// # Shapes
     /// - output: `[1, ids, H]`
     pub fn codec(&self, ids: &[u32], device: &B::Device) -> Tensor<B, 3> {
-        self.model.codec_embedding.forward(row_of(ids, device))
+        self.model.codec_embedding.forward(ids_in_rows(ids.iter().copied(), 1, device))
     }
 
     /// Returns the sum of the 16 code vectors of each frame.
@@ -150,10 +151,4 @@ impl<B: Backend> Talker<B> {
     pub fn scores(&self, hidden: Tensor<B, 3>) -> Tensor<B, 3> {
         self.codec_head.forward(hidden).cast(DType::F32)
     }
-}
-
-/// Returns ids as a tensor of one row.
-pub(super) fn row_of<B: Backend>(ids: &[u32], device: &B::Device) -> Tensor<B, 2, Int> {
-    let values: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
-    Tensor::from_data(TensorData::new(values, [1, ids.len()]), device)
 }

@@ -70,26 +70,20 @@ mod tests {
 
     #[test]
     fn bitrates_and_rates_that_do_not_exist_are_refused() {
-        let resolved =
-            |options: EncodingOptions| Encoding::resolve(options, Format::Wav16, &mut vec![]);
-        let plain = resolved(EncodingOptions::default()).expect("defaults");
-        assert_eq!(
-            (plain.mp3_bitrate, plain.mp3_sample_rate, plain.opus_bitrate),
-            (128, 48_000, 128)
-        );
-        let good = EncodingOptions {
-            mp3_bitrate: Some(320),
-            mp3_sample_rate: Some(44_100),
-            opus_bitrate: Some(510),
+        let resolved = |[mp3_bitrate, mp3_sample_rate, opus_bitrate]: [Option<i64>; 3]| {
+            let options = EncodingOptions { mp3_bitrate, mp3_sample_rate, opus_bitrate };
+            let encoding = Encoding::resolve(options, Format::Wav16, &mut vec![]);
+            encoding.map(|of| [of.mp3_bitrate, of.mp3_sample_rate, of.opus_bitrate])
         };
-        let good = resolved(good).expect("in range");
-        assert_eq!((good.mp3_bitrate, good.mp3_sample_rate, good.opus_bitrate), (320, 44_100, 510));
+        assert_eq!(resolved([None; 3]).expect("defaults"), [128, 48_000, 128]);
+        let good = [Some(320), Some(44_100), Some(510)];
+        assert_eq!(resolved(good).expect("in range"), [320, 44_100, 510]);
         for bad in [
-            EncodingOptions { mp3_bitrate: Some(127), ..EncodingOptions::default() },
-            EncodingOptions { mp3_bitrate: Some(-128), ..EncodingOptions::default() },
-            EncodingOptions { mp3_sample_rate: Some(22_050), ..EncodingOptions::default() },
-            EncodingOptions { opus_bitrate: Some(5), ..EncodingOptions::default() },
-            EncodingOptions { opus_bitrate: Some(511), ..EncodingOptions::default() },
+            [Some(127), None, None],
+            [Some(-128), None, None],
+            [None, Some(22_050), None],
+            [None, None, Some(5)],
+            [None, None, Some(511)],
         ] {
             assert!(matches!(resolved(bad), Err(Error::OutOfRange { .. })));
         }

@@ -29,33 +29,25 @@ fn slope(i: usize, n: usize) -> f32 {
 mod tests {
     use super::*;
 
-    fn faded(samples: usize, seconds: (f64, f64)) -> Vec<f32> {
-        let mut audio = Audio { channels: vec![vec![1.0; samples]; 2], sample_rate: 10 };
-        fade(&mut audio, seconds);
-        assert_eq!(audio.channels[0], audio.channels[1]);
-        audio.channels.swap_remove(0)
-    }
-
-    /// `linspace(0, 1, 5)` for the first five samples and `linspace(1, 0, 3)` for the last three.
     #[test]
-    fn both_slopes_include_their_ends() {
-        let expected = [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0];
-        assert_eq!(faded(10, (0.5, 0.3)), expected);
-        assert_eq!(faded(4, (0.0, 0.0)), [1.0; 4]);
-    }
-
-    #[test]
-    fn slopes_end_with_the_song_and_may_meet() {
-        assert_eq!(faded(3, (9.0, 0.0)), [0.0, 0.5, 1.0]);
-        assert_eq!(faded(3, (9.0, 9.0)), [0.0, 0.25, 0.0]);
-        assert_eq!(faded(3, (0.1, 0.0)), [0.0, 1.0, 1.0]);
-        assert_eq!(faded(0, (1.0, 1.0)), [0.0; 0]);
-    }
-
-    /// 0.25 s at 10 Hz are 2.5 samples, which Python rounds to 2.
-    #[test]
-    fn a_half_sample_is_rounded_to_even() {
-        assert_eq!(faded(4, (0.25, 0.0)), [0.0, 1.0, 1.0, 1.0]);
-        assert_eq!(faded(4, (0.35, 0.0)), [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]);
+    fn slopes_include_their_ends_and_end_with_the_song() {
+        for (seconds, expected) in [
+            // `linspace(0, 1, 5)` for the first five samples and `linspace(1, 0, 3)` for the last three.
+            ((0.5, 0.3), &[0.0_f32, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0][..]),
+            ((0.0, 0.0), &[1.0; 4]),
+            ((9.0, 0.0), &[0.0, 0.5, 1.0]),
+            // They meet.
+            ((9.0, 9.0), &[0.0, 0.25, 0.0]),
+            ((0.1, 0.0), &[0.0, 1.0, 1.0]),
+            ((1.0, 1.0), &[]),
+            // 0.25 s at 10 Hz are 2.5 samples, which Python rounds to 2.
+            ((0.25, 0.0), &[0.0, 1.0, 1.0, 1.0]),
+            ((0.35, 0.0), &[0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]),
+        ] {
+            let channels = vec![vec![1.0; expected.len()]; 2];
+            let mut audio = Audio { channels, sample_rate: 10 };
+            fade(&mut audio, seconds);
+            assert_eq!(audio.channels, [expected, expected], "{seconds:?}");
+        }
     }
 }

@@ -182,7 +182,7 @@ fn windowed_sinc(t: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::cell::Cell;
 
     use super::*;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// Deterministic noise of full amplitude.
-    pub(super) fn noise(samples: usize) -> Vec<f32> {
+    pub(in crate::audio) fn noise(samples: usize) -> Vec<f32> {
         let mut state = 7u32;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,5 +1,7 @@
 //! Sound that is sent while it is made: WAV of unknown length, with samples of 16 bits.
 
+use super::wav::integer;
+
 /// Returns the header of a WAV file whose lengths are the largest, because the real ones are unknown.
 /// Players read until the end.
 pub fn header(sample_rate: u32, channels: u16) -> Vec<u8> {
@@ -18,6 +20,5 @@ pub fn header(sample_rate: u32, channels: u16) -> Vec<u8> {
 
 /// Returns samples as 16-bit integers, rounded.
 pub fn integers(samples: &[f32]) -> Vec<u8> {
-    let integer = |x: f32| (f64::from(x) * 32768.0).round().clamp(-32768.0, 32767.0) as i16;
-    samples.iter().flat_map(|&sample| integer(sample).to_le_bytes()).collect()
+    samples.iter().flat_map(|&sample| (integer(sample, 16) as i16).to_le_bytes()).collect()
 }

@@ -14,37 +14,10 @@ use super::{
 };
 use crate::Observe;
 
-/// Sample format of a WAV file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum WavFormat {
-    /// 16-bit integers, which every player reads.
-    #[default]
-    Int16,
-    /// 24-bit integers.
-    Int24,
-    /// 32-bit floats, unclipped.
-    Float32,
-}
-
-impl WavFormat {
-    /// Returns the bits per sample.
-    pub(super) fn bits(self) -> u16 {
-        match self {
-            Self::Int16 => 16,
-            Self::Int24 => 24,
-            Self::Float32 => 32,
-        }
-    }
-}
-
-/// Encodes a WAV file in memory, of at most 4 GiB.
-pub(super) fn to_bytes(
-    audio: &Audio,
-    format: WavFormat,
-    observe: &dyn Observe,
-) -> io::Result<Vec<u8>> {
+/// Encodes a WAV file of `bits` bits per sample in memory, of at most 4 GiB.
+pub(super) fn to_bytes(audio: &Audio, bits: u16, observe: &dyn Observe) -> io::Result<Vec<u8>> {
     let mut bytes = Cursor::new(Vec::new());
-    let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)?;
+    let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, bits)?;
     file.check_room(audio.channels.len() * audio.samples())?;
     encode(audio, Box::new(file), observe)?;
     Ok(bytes.into_inner())
@@ -54,20 +27,18 @@ pub(super) fn to_bytes(
 pub(super) struct Pieces<W: Write + Seek>(WavWriter<W>);
 
 impl<W: Write + Seek> Pieces<W> {
-    /// Begins a file.
+    /// Begins a file of integers of 16 or 24 bits, or of floats of 32 bits.
     pub(super) fn begin(
         out: W,
         channels: usize,
         sample_rate: u32,
-        format: WavFormat,
+        bits_per_sample: u16,
     ) -> io::Result<Self> {
+        debug_assert!(matches!(bits_per_sample, 16 | 24 | 32));
         let channels =
             u16::try_from(channels).map_err(|_| other(format!("it has {channels} channels")))?;
-        let sample_format = match format {
-            WavFormat::Int16 | WavFormat::Int24 => SampleFormat::Int,
-            WavFormat::Float32 => SampleFormat::Float,
-        };
-        let bits_per_sample = format.bits();
+        let is_float = bits_per_sample == 32;
+        let sample_format = if is_float { SampleFormat::Float } else { SampleFormat::Int };
         let spec = WavSpec { channels, sample_rate, bits_per_sample, sample_format };
         WavWriter::new(out, spec).map(Self).map_err(io_error)
     }
@@ -136,7 +107,7 @@ mod tests {
 
     #[test]
     fn sixteen_bits_are_interleaved_rounded_and_clipped() {
-        let bytes = to_bytes(&song(), WavFormat::Int16, &Unobserved).expect("a WAV file");
+        let bytes = to_bytes(&song(), 16, &Unobserved).expect("a WAV file");
         assert_eq!(
             read_integers(&bytes),
             [0, -8192, 16_384, 32_767, 32_767, -32_768, -32_768, 1] // half a step rounds away from 0
@@ -151,7 +122,7 @@ mod tests {
     #[test]
     fn a_file_has_room_for_four_gibibytes() {
         let out = Cursor::new(Vec::new());
-        let mut file = Pieces::begin(out, 1, 48_000, WavFormat::Float32).expect("begun");
+        let mut file = Pieces::begin(out, 1, 48_000, 32).expect("begun");
         file.write(&[&[0.0; 8]]).expect("written");
         file.check_room(1_073_741_790).expect("room");
         let error = file.check_room(1_073_741_791).expect_err("too long").to_string();
@@ -160,7 +131,7 @@ mod tests {
 
     #[test]
     fn twenty_four_bits_keep_what_sixteen_lose() {
-        let bytes = to_bytes(&song(), WavFormat::Int24, &Unobserved).expect("a WAV file");
+        let bytes = to_bytes(&song(), 24, &Unobserved).expect("a WAV file");
         assert_eq!(
             read_integers(&bytes),
             [0, -2_097_152, 4_194_304, 8_388_607, 8_388_607, -8_388_608, -8_388_608, 128]

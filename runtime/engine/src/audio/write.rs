@@ -13,7 +13,7 @@ use super::{
     Audio, flac,
     format::{Encoding, Format},
     tags::Tags,
-    wav::{self, WavFormat},
+    wav,
 };
 use crate::{
     Error, Observe, Unobserved,
@@ -61,9 +61,9 @@ pub fn to_bytes(
     let failed = |why: String| Error::Encode { format: name, why };
     check(audio, format).map_err(failed)?;
     let bytes = match format {
-        Format::Wav16 => wav::to_bytes(audio, WavFormat::Int16, observe),
-        Format::Wav24 => wav::to_bytes(audio, WavFormat::Int24, observe),
-        Format::Wav32 => wav::to_bytes(audio, WavFormat::Float32, observe),
+        Format::Wav16 => wav::to_bytes(audio, 16, observe),
+        Format::Wav24 => wav::to_bytes(audio, 24, observe),
+        Format::Wav32 => wav::to_bytes(audio, 32, observe),
         Format::Flac => flac::to_bytes(audio, 24, observe),
         Format::Flac16 => flac::to_bytes(audio, 16, observe),
         #[cfg(feature = "mp3")]
@@ -135,12 +135,12 @@ impl SoundWriter {
 
 fn begin(part: &PartialFile, encoding: &Encoding, sample_rate: u32) -> io::Result<Box<dyn Encode>> {
     let file = || part.open().map(BufWriter::new);
-    let wav = |format| wav::Pieces::begin(file()?, 1, sample_rate, format);
+    let wav = |bits| wav::Pieces::begin(file()?, 1, sample_rate, bits);
     let flac = |bits| flac::Pieces::begin(part.open()?, part.spare()?, sample_rate, bits);
     let pieces: Box<dyn Encode> = match encoding.format {
-        Format::Wav16 => Box::new(wav(WavFormat::Int16)?),
-        Format::Wav24 => Box::new(wav(WavFormat::Int24)?),
-        Format::Wav32 => Box::new(wav(WavFormat::Float32)?),
+        Format::Wav16 => Box::new(wav(16)?),
+        Format::Wav24 => Box::new(wav(24)?),
+        Format::Wav32 => Box::new(wav(32)?),
         Format::Flac => Box::new(flac(24)?),
         Format::Flac16 => Box::new(flac(16)?),
         #[cfg(feature = "mp3")]

@@ -88,7 +88,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::progress::{Observe, Unit};
+    use crate::progress::Unit;
 
     const CARD: Device = Device::Cuda(1);
     const VAE: Stage = Stage { name: "VAE", unit: Unit::Tile };
@@ -110,22 +110,15 @@ mod tests {
         assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
     }
 
-    /// Records the retries and their reasons.
-    #[derive(Default)]
-    struct RetryLog(RefCell<Vec<(usize, String)>>);
-
-    impl Observe for RetryLog {
-        fn event(&self, event: Event) {
-            if let Event::Again { frames, why, .. } = event {
-                self.0.borrow_mut().push((frames, why));
-            }
-        }
-    }
-
     /// The result, the tiles that `work` got, and the tiles of retry events, for a song of `frames`
     /// on a GPU with memory for `room` frames at once.
     fn tried(frames: usize, room: usize) -> (Result<usize, String>, Vec<usize>, Vec<usize>) {
-        let (log, freed, tiles) = (RetryLog::default(), Cell::new(0), RefCell::default());
+        let (told, freed, tiles) = (RefCell::default(), Cell::new(0), RefCell::default());
+        let tell = |event: Event| {
+            let Event::Again { frames, why, .. } = event else { panic!("{event:?}") };
+            assert!(why.starts_with("no room for"), "{why}");
+            RefCell::<Vec<_>>::borrow_mut(&told).push(frames);
+        };
         let free = || freed.set(freed.get() + 1);
         let work = |tiling: Tiling| {
             let at_once = tiling.chunk.min(frames);
@@ -133,14 +126,10 @@ mod tests {
             assert!(at_once <= room, "no room for {at_once}");
             Ok(at_once)
         };
-        let steps = StageReporter { stage: VAE, observe: &log };
+        let steps = StageReporter { stage: VAE, observe: &tell };
         let result = in_tiles(CARD, frames, Tiling::default(), &steps, free, work);
-        let told = log.0.into_inner();
+        let told = told.into_inner();
         assert_eq!(told.len(), freed.get());
-        for (_, why) in &told {
-            assert!(why.starts_with("no room for"), "{why}");
-        }
-        let told = told.into_iter().map(|(frames, _)| frames).collect();
         (result.map_err(|error| error.to_string()), tiles.into_inner(), told)
     }
 
@@ -157,15 +146,16 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_compile_is_not_tried_again_in_smaller_tiles() {
-        let (log, tries) = (RetryLog::default(), Cell::new(0));
+        let (told, tries) = (Cell::new(0), Cell::new(0));
+        let tell = |_: Event| told.set(told.get() + 1);
         let work = |_| -> Result<(), Error> {
             tries.set(tries.get() + 1);
             panic!("ComputePipeline with 'conv1d' label is invalid")
         };
-        let steps = StageReporter { stage: VAE, observe: &log };
+        let steps = StageReporter { stage: VAE, observe: &tell };
         let result = in_tiles(CARD, 6000, Tiling::default(), &steps, || (), work);
         let error = result.expect_err("it failed");
-        assert_eq!((tries.get(), log.0.take().len()), (1, 0));
+        assert_eq!((tries.get(), told.get()), (1, 0));
         assert!(error.to_string().ends_with("ComputePipeline with 'conv1d' label is invalid"));
         assert!(!error.hint().expect("a remedy").contains("memory"));
     }

@@ -177,15 +177,15 @@ fn to_maps<B: Backend>(
     layers: Vec<Tensor<B, 4>>,
     lyrics: &Lyrics,
 ) -> Result<Vec<AttentionMap>, Error> {
-    let tokens = lyrics.ids.len();
+    let rows = lyrics.ids.len();
     let mut maps = Vec::new();
     for layer in layers {
-        let frames = layer.dims()[2];
+        let columns = layer.dims()[2];
         // From [1, heads, P, L] keep the columns of the lyrics and transpose them to rows.
-        let words = to_host(layer.narrow(3, lyrics.start, tokens).swap_dims(2, 3));
+        let words = to_host(layer.narrow(3, lyrics.start, rows).swap_dims(2, 3));
         require_finite("the diffusion transformer's attention", &words)?;
-        let map = |values: &[f32]| AttentionMap { tokens, frames, values: values.to_vec() };
-        maps.extend(words.chunks(tokens * frames).map(map));
+        let map = |values: &[f32]| AttentionMap { rows, columns, values: values.to_vec() };
+        maps.extend(words.chunks(rows * columns).map(map));
     }
     Ok(maps)
 }

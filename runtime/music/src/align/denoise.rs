@@ -20,13 +20,13 @@ const EPSILON: f64 = 1e-9;
 /// # Panics
 /// If there is no map, or they differ in shape.
 pub fn denoised(maps: &[AttentionMap]) -> Matrix {
-    let (rows, columns) = (maps[0].tokens, maps[0].frames);
+    let (rows, columns) = (maps[0].rows, maps[0].columns);
     let mut mean_of_heads = vec![0.0; rows * columns];
     let (mut sum, mut squares) = (0.0, 0.0);
     // Only one head is in memory at a time. Mean and deviation over all heads are applied at the
     // end: the mean over heads of `(x - mean) / deviation` is the standardised mean over heads.
     for map in maps {
-        assert_eq!((map.tokens, map.frames), (rows, columns), "heads look at one picture");
+        assert_eq!((map.rows, map.columns), (rows, columns), "heads look at one picture");
         for (total, value) in mean_of_heads.iter_mut().zip(sharpened(map)) {
             *total += value / maps.len() as f64;
             sum += value;
@@ -42,7 +42,7 @@ pub fn denoised(maps: &[AttentionMap]) -> Matrix {
 
 /// Returns one head's map: product of both softmaxes, median-suppressed, squared.
 fn sharpened(map: &AttentionMap) -> Vec<f64> {
-    let (rows, columns) = (map.tokens, map.frames);
+    let (rows, columns) = (map.rows, map.columns);
     let raw: Vec<f64> = map.values.iter().map(|&x| f64::from(x)).collect();
     let mut x = raw.clone();
     for row in x.chunks_mut(columns) {

@@ -84,8 +84,10 @@ impl Dcw {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use burn_flex::Flex;
+
+    use super::*;
+    use crate::test_goldens::frames as song;
 
     fn wave(frames: usize, seed: f64) -> Vec<f64> {
         (0..frames).map(|i| ((i as f64 + 1.0) * seed).sin() * 2.0).collect()
@@ -121,11 +123,7 @@ mod tests {
                 (DcwMode::Pix, 0.3, 0.3),
             ] {
                 let dcw = Dcw { mode, scaler: 0.3, high_scaler: 0.2 };
-                let song = |z: &[f64]| {
-                    let values: Vec<f32> = z.iter().map(|&z| z as f32).collect();
-                    Tensor::<Flex, 1>::from_data(&values[..], &Default::default())
-                        .reshape([1, frames, 1])
-                };
+                let song = |z: &[f64]| song(&z.iter().map(|&z| z as f32).collect::<Vec<_>>());
                 let ours = dcw.corrected(song(&x), song(&y), t).into_data().to_vec::<f32>();
                 let expected = by_wavelets(&x, &y, low, high);
                 for (a, b) in ours.expect("f32").iter().zip(&expected) {

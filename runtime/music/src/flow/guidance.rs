@@ -115,14 +115,8 @@ const MOMENTUM: f32 = -0.75;
 const NORM_THRESHOLD: f32 = 2.5;
 
 /// APG's state between steps: the running difference.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Momentum<B: Backend>(Option<Tensor<B, 3>>);
-
-impl<B: Backend> Default for Momentum<B> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
 
 impl<B: Backend> Momentum<B> {
     /// Adds one step's `difference`; stores and returns the new running difference.

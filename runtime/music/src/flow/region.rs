@@ -93,27 +93,16 @@ pub fn soft_mask(generated: Range<usize>, length: usize, crossfade: usize) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use acestep_engine::host::to_host as values;
     use burn_flex::Flex;
 
-    fn song(values: &[f32]) -> Tensor<Flex, 3> {
-        let data = TensorData::new(values.to_vec(), [1, values.len(), 1]);
-        Tensor::from_data(data, &Default::default())
-    }
+    use super::*;
+    use crate::test_goldens::frames as song;
 
     fn region(generated: Range<usize>, crossfade_frames: usize) -> RepaintRegion<Flex> {
         let clean = song(&[10., 11., 12., 13., 14., 15.]);
-        RepaintRegion {
-            clean,
-            generated,
-            injected_steps: 0,
-            crossfade_frames,
-            keeps_latents: false,
-        }
-    }
-
-    fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
-        x.into_data().to_vec().expect("f32")
+        let (injected_steps, keeps_latents) = (0, false);
+        RepaintRegion { clean, generated, injected_steps, crossfade_frames, keeps_latents }
     }
 
     #[test]

@@ -157,34 +157,26 @@ mod tests {
         assert_eq!(times(50), [0.94, 0.86, 0.780_000_03, 0.08]);
     }
 
-    /// Goldens: `sampling_turbo.safetensors`, recorded from every decoder call of upstream.
+    /// Goldens: `sampling_turbo.safetensors` and `sampling_base.safetensors`, recorded from every
+    /// decoder call of upstream; steps and shift from the manifest's notes.
     #[test]
-    fn turbo_times_equal_upstreams_bit_for_bit() {
-        for (case, shift) in [
-            ("ode_shift1", 1.0),
-            ("ode_shift2", 2.0),
-            ("ode_shift3", 3.0),
-            ("sde_shift3", 3.0),
-            ("batch_ode", 3.0),
-            ("batch_sde_shift1", 1.0),
+    fn times_equal_upstreams_bit_for_bit() {
+        for (model, case, ours) in [
+            ("turbo", "ode_shift1", turbo(8, 1.0)),
+            ("turbo", "ode_shift2", turbo(8, 2.0)),
+            ("turbo", "ode_shift3", turbo(8, 3.0)),
+            ("turbo", "sde_shift3", turbo(8, 3.0)),
+            ("turbo", "batch_ode", turbo(8, 3.0)),
+            ("turbo", "batch_sde_shift1", turbo(8, 1.0)),
+            ("base", "apg_4steps", base(4, 1.0)),
+            ("base", "apg_shift3_6steps", base(6, 3.0)),
+            ("base", "apg_interval", base(5, 1.0)),
+            ("base", "nocfg_5steps", base(5, 2.0)),
+            ("base", "sde_apg", base(4, 3.0)),
         ] {
-            let golden = golden_f32("a/sampling_turbo.safetensors", &format!("{case}.timesteps"));
-            assert_eq!(turbo(8, shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
-        }
-    }
-
-    /// Goldens: `sampling_base.safetensors`; steps and shift from the manifest's notes.
-    #[test]
-    fn base_times_equal_upstreams_bit_for_bit() {
-        for (case, steps, shift) in [
-            ("apg_4steps", 4, 1.0),
-            ("apg_shift3_6steps", 6, 3.0),
-            ("apg_interval", 5, 1.0),
-            ("nocfg_5steps", 5, 2.0),
-            ("sde_apg", 4, 3.0),
-        ] {
-            let golden = golden_f32("a/sampling_base.safetensors", &format!("{case}.timesteps"));
-            assert_eq!(base(steps, shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
+            let file = format!("a/sampling_{model}.safetensors");
+            let timesteps = golden_f32(&file, &format!("{case}.timesteps"));
+            assert_eq!(ours, Schedule { timesteps, terminal: 0.0 }, "{case}");
         }
     }
 

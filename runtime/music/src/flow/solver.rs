@@ -84,7 +84,7 @@ pub enum SdeTimes {
 }
 
 /// Memory of multi-step solvers: the velocities and lengths of the last two steps.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct History<B: Backend> {
     last: Option<PastVelocity<B>>,
     before: Option<PastVelocity<B>>,
@@ -97,12 +97,6 @@ pub struct PastVelocity<B: Backend> {
     pub velocity: Tensor<B, 3>,
     /// Length of that step.
     pub length: f32,
-}
-
-impl<B: Backend> Default for History<B> {
-    fn default() -> Self {
-        Self { last: None, before: None }
-    }
 }
 
 impl<B: Backend> History<B> {

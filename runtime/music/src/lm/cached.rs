@@ -59,46 +59,14 @@ impl<B: Backend> LanguageCheckpoint<B> for CachedModel<'_, B> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use burn_flex::{Flex, FlexDevice};
 
     use super::*;
-    use crate::test_goldens::{self, Json};
-
-    struct Counting {
-        tokenizer: Json,
-        config: qwen3::Config,
-        reads: Cell<usize>,
-    }
-
-    impl LanguageFiles for Counting {
-        fn config(&self) -> &qwen3::Config {
-            &self.config
-        }
-
-        fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
-            Ok(&self.tokenizer)
-        }
-    }
-
-    impl LanguageCheckpoint<Flex> for Counting {
-        fn language_model(
-            &self,
-            place: &Place<Flex>,
-        ) -> Result<qwen3::Causal<Flex>, CheckpointError> {
-            self.reads.set(self.reads.get() + 1);
-            Ok(qwen3::Causal::init(&self.config, &place.device))
-        }
-    }
+    use crate::test_goldens::Language;
 
     #[test]
     fn it_is_read_once_for_each_type_that_follows_another() {
-        let folder = test_goldens::path("checkpoints_a/acestep-5Hz-lm-0.6B");
-        let text = std::fs::read_to_string(folder.join("config.json")).expect("a golden");
-        let config = qwen3::Config::from_json(&text).expect("a configuration");
-        let tokenizer = test_goldens::tokenizer();
-        let checkpoint = Counting { tokenizer, config, reads: Cell::new(0) };
+        let checkpoint = Language::new(true);
         let cached = CachedModel::<Flex>::new(&checkpoint);
         let ask = |dtype| {
             cached.language_model(&Place { device: FlexDevice, dtype }).expect("a model");

@@ -18,29 +18,15 @@ use crate::python;
 /// field and any script, becomes a number. Digits that are not decimal (`²`) stay a text; upstream
 /// raises an error for them.
 pub fn cot(metadata: &Metadata) -> String {
-    let text = |text: &Option<String>| text.clone().map(Scalar::Text);
-    let metre = metadata.timesignature.as_deref().map(quarters);
-    let fields = [
-        ("bpm", metadata.bpm.clone()),
-        ("caption", text(&metadata.caption)),
-        ("duration", metadata.duration.clone()),
-        ("keyscale", text(&metadata.keyscale)),
-        ("language", text(&metadata.language)),
-        ("timesignature", metre.map(|metre| Scalar::Text(metre.into()))),
-    ];
+    let timesignature = metadata.timesignature.as_deref().map(|metre| quarters(metre).to_owned());
+    let written = Metadata { genres: None, timesignature, ..metadata.clone() };
     let mut yaml = String::new();
-    for (key, value) in fields {
-        let Some(value) = value else { continue };
-        yaml.push_str(key);
-        yaml.push(':');
-        match value {
-            Scalar::Whole(value) => yaml.push_str(&format!(" {value}")),
-            Scalar::Real(value) => yaml.push_str(&format!(" {}", float(value))),
-            Scalar::Text(text) => match python::digits(&text) {
-                Some(number) => yaml.push_str(&format!(" {number}")),
-                None => scalar::write(&mut yaml, key.len() + 1, &text),
-            },
-        }
+    for (key, value) in written.fields() {
+        let digits = match &value {
+            Scalar::Text(text) => python::digits(text),
+            Scalar::Whole(_) | Scalar::Real(_) => None,
+        };
+        yaml += &digits.map_or_else(|| line(key, &value), |number| format!("{key}: {number}"));
         yaml.push('\n');
     }
     // As Python's strip: any white space at the end of the last plain value is removed too.
@@ -52,13 +38,17 @@ pub fn cot(metadata: &Metadata) -> String {
 ///
 /// Unlike in [`cot`], a text stays a text: it gets quotes if it looks like a number.
 pub fn field(key: &str, value: &Scalar) -> String {
+    python::strip(&line(key, value)).to_owned()
+}
+
+fn line(key: &str, value: &Scalar) -> String {
     let mut yaml = format!("{key}:");
     match value {
         Scalar::Whole(value) => yaml.push_str(&format!(" {value}")),
         Scalar::Real(value) => yaml.push_str(&format!(" {}", float(*value))),
         Scalar::Text(text) => scalar::write(&mut yaml, key.len() + 1, text),
     }
-    python::strip(&yaml).to_owned()
+    yaml
 }
 
 /// Converts `3/4` to `3`; others, such as `6/8`, stay.

@@ -45,18 +45,9 @@ pub(super) fn check_codes(songs: &[Vec<u32>], composed: &Composed) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Request, lm::compose::Timing};
 
     fn check(songs: &[Vec<u32>]) -> Result<(), Error> {
-        let composed = Composed {
-            request: Request::default(),
-            metadata: Metadata::default(),
-            changes: vec![],
-            text: String::new(),
-            calls: vec![],
-            timing: Timing::default(),
-        };
-        check_codes(songs, &composed)
+        check_codes(songs, &Composed::default())
     }
 
     #[test]

@@ -103,6 +103,7 @@ pub fn judge<B: Backend>(
 }
 
 /// Probabilities of the expected answers after one prompt.
+#[derive(Default)]
 struct Answers {
     caption: Option<Likelihood>,
     lyrics: Option<Likelihood>,
@@ -116,59 +117,36 @@ impl Answers {
         codes: &[u32],
         input: &JudgeInput<'_>,
     ) -> Result<Self, Error> {
-        let metadata = &input.metadata;
-        let caption = metadata
-            .caption
-            .as_ref()
-            .map(|caption| planned(&cot::field("caption", &Scalar::Text(caption.clone()))));
-        let has_lyrics = !input.lyrics.is_empty();
-        let lyrics = has_lyrics.then(|| format!("<think>\n</think>\n# Lyric\n{}\n", input.lyrics));
-        let fields = if codes.is_empty() { vec![] } else { fields(metadata) };
-        let fields: Vec<(&str, String)> =
-            fields.iter().map(|(key, value)| (*key, planned(&cot::field(key, value)))).collect();
-
+        let of_song = !codes.is_empty();
+        let fields = input.metadata.fields().filter(|(key, _)| of_song || *key == "caption");
         // The answers begin with a special token, so prompt and answer can be tokenised separately.
-        let encode = |text: &String| writer.encode(text);
+        let planned = |(key, value): (&'static str, Scalar)| {
+            (key, writer.encode(&format!("<think>\n{}\n</think>\n", cot::field(key, &value))))
+        };
+        let mut answers: Vec<(&'static str, Vec<u32>)> = fields.map(planned).collect();
+        if !input.lyrics.is_empty() {
+            let text = format!("<think>\n</think>\n# Lyric\n{}\n", input.lyrics);
+            answers.push(("lyrics", writer.encode(&text)));
+        }
         let prompt = writer.encode(&prompt::understand(codes));
-        let (caption, lyrics) = (caption.as_ref().map(encode), lyrics.as_ref().map(encode));
-        let fields: Vec<_> = fields.iter().map(|(key, text)| (*key, encode(text))).collect();
-        let all = caption.iter().chain(&lyrics).chain(fields.iter().map(|(_, ids)| ids));
-        let longest = all.map(Vec::len).max().unwrap_or(0);
+        let longest = answers.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
         let tokens = prompt.len() + longest;
         if tokens > writer.max_seq {
             return Err(Error::PromptTooLong { tokens, most: writer.max_seq });
         }
         let mut cache = writer.config.cache(1, tokens, writer.place);
         writer.read(&prompt, 0, &mut cache)?;
-        let mut of = |answer: &Vec<u32>| answered(writer, &prompt, answer, &mut cache);
-        Ok(Self {
-            caption: caption.as_ref().map(&mut of).transpose()?,
-            lyrics: lyrics.as_ref().map(&mut of).transpose()?,
-            metadata: fields
-                .iter()
-                .map(|(key, ids)| Ok((*key, of(ids)?)))
-                .collect::<Result<_, Error>>()?,
-        })
+        let mut found = Self::default();
+        for (key, ids) in &answers {
+            let likelihood = answered(writer, &prompt, ids, &mut cache)?;
+            match *key {
+                "caption" => found.caption = Some(likelihood),
+                "lyrics" => found.lyrics = Some(likelihood),
+                key => found.metadata.push((key, likelihood)),
+            }
+        }
+        Ok(found)
     }
-}
-
-/// Returns an answer with one field only.
-fn planned(yaml: &str) -> String {
-    format!("<think>\n{yaml}\n</think>\n")
-}
-
-/// Returns the fields that are judged separately, in order.
-fn fields(metadata: &Metadata) -> Vec<(&'static str, Scalar)> {
-    let text = |text: &Option<String>| text.clone().map(Scalar::Text);
-    let all = [
-        ("bpm", metadata.bpm.clone()),
-        ("duration", metadata.duration.clone()),
-        ("genres", text(&metadata.genres)),
-        ("keyscale", text(&metadata.keyscale)),
-        ("language", text(&metadata.language)),
-        ("timesignature", text(&metadata.timesignature)),
-    ];
-    all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// Returns the probability of `answer` after `prompt`, which the cache holds before and afterwards.

@@ -126,24 +126,18 @@ pub(super) fn merge(
     let mut added = Vec::new();
     let mut refused = Vec::new();
     let mut fill = |what: &'static str, value: Option<String>, is_usable: bool| {
-        if let Some(value) = value {
-            (if is_usable { &mut added } else { &mut refused })
-                .push(format!("{what} {}", printable(&value, 40)));
-        }
-        is_usable
+        let list = if is_usable { &mut added } else { &mut refused };
+        list.extend(value.map(|value| format!("{what} {}", printable(&value, 40))));
     };
     let decides = settings.cot_metas || writes_all;
     let usable = answer.usable();
+    let text = |value: &Option<Scalar>| value.as_ref().map(Scalar::to_string);
     if request.words.bpm.is_none() && decides {
-        fill("bpm", answer.bpm.as_ref().map(Scalar::to_string), usable.bpm.is_some());
+        fill("bpm", text(&answer.bpm), usable.bpm.is_some());
         request.words.bpm = usable.bpm.map(i64::from);
     }
     if request.words.duration.is_none() && decides {
-        fill(
-            "duration",
-            answer.duration.as_ref().map(Scalar::to_string),
-            usable.duration.is_some(),
-        );
+        fill("duration", text(&answer.duration), usable.duration.is_some());
         request.words.duration = usable.duration;
     }
     if request.words.keyscale.is_none() && decides {

@@ -93,9 +93,19 @@ impl Metadata {
         self.bpm.as_ref()?.whole()
     }
 
-    /// Returns seconds, if they are a whole number in any spelling; see also [`Scalar::number`].
-    pub fn duration(&self) -> Option<i64> {
-        self.duration.as_ref()?.whole()
+    /// Returns the known values with their keys, in the order of the model's answers.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, Scalar)> {
+        let text = |text: &Option<String>| text.clone().map(Scalar::Text);
+        let all = [
+            ("bpm", self.bpm.clone()),
+            ("caption", text(&self.caption)),
+            ("duration", self.duration.clone()),
+            ("genres", text(&self.genres)),
+            ("keyscale", text(&self.keyscale)),
+            ("language", text(&self.language)),
+            ("timesignature", text(&self.timesignature)),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
 
     /// Returns the valid values; invalid values and keys outside the training data are left out.
@@ -129,15 +139,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::test_goldens::golden_json;
+    use crate::test_goldens::golden_cases;
 
     /// Golden: `cot_yaml.json`, `has_all_metas`.
     #[test]
     fn a_plan_is_complete_when_upstream_says_so() {
-        let golden = golden_json("a/logic/cot_yaml.json");
-        let cases = golden["has_all_metas"].as_array().expect("cases");
+        let cases = golden_cases("a/logic/cot_yaml.json", "has_all_metas");
         assert_eq!(cases.len(), 5);
-        for case in cases {
+        for case in &cases {
             // Upstream tests keys, not values, so a key with the value null counts.
             let text = |key: &str| case["in"].get(key).map(|_| String::new());
             let ours = Metadata {
@@ -170,9 +179,6 @@ mod tests {
             (Some("6/8"), Some("yue"))
         );
         assert_eq!(usable(301, "H minor", "5", "klingon"), SongMetadata::default());
-        for key in ["", "C", "♯ major", "é minor", "C  major"] {
-            assert_eq!(usable(300, key, "4", "en").keyscale, None, "{key}");
-        }
     }
 
     #[test]

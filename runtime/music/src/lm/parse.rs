@@ -18,6 +18,10 @@
 //! Source: upstream `llm_inference.py`, `parse_lm_output`, `_extract_lyrics_from_output`;
 //! `constrained_logits_processor.py`, `postprocess_caption`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::metadata::{Metadata, Scalar};
 use crate::{
     codes,
@@ -26,6 +30,14 @@ use crate::{
 
 const THINK_END: &str = "</think>";
 const TURN_END: &str = "<|im_end|>";
+
+/// The heading before lyrics. Upstream's pattern is `^#\s*Lyri[c|cs]?\s*\n`, ignoring case. Its brackets
+/// match one letter only, so `# Lyrics` is not a heading. White space has four more characters in Python,
+/// and Python maps the three letters beyond ASCII to ASCII letters when it ignores case.
+static HEADING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^#[\s\x1c-\x1f]*[lL][yY][rR][iI\u{130}\u{131}][cC|sS\u{17f}]?[\s\x1c-\x1f]*\n")
+        .expect("the pattern is a constant")
+});
 
 /// Parses the fields between `<think>` and `</think>`, or if there is nothing, those before the
 /// first audio code.
@@ -98,32 +110,11 @@ fn reasoning(text: &str) -> &str {
     strip(inside.filter(|inside| !strip(inside).is_empty()).unwrap_or_else(before_codes))
 }
 
-/// Returns all audio codes of the text, clamped to the last one of the released codebook.
-pub fn codes(text: &str) -> Vec<u32> {
-    codes::parse_markup(text)
-}
-
 /// Returns the lyrics after `</think>`, without the heading `# Lyric` and the end of the turn.
 pub fn lyrics(text: &str) -> String {
     let Some((_, after)) = text.split_once(THINK_END) else { return String::new() };
-    let after = without_heading(strip(after));
-    strip(after.strip_suffix(TURN_END).unwrap_or(after)).to_owned()
-}
-
-/// Converts `# Lyric\n[Verse]` to `[Verse]`. Upstream's pattern is `^#\s*Lyri[c|cs]?\s*\n`,
-/// ignoring case. Its brackets match one letter only, so `# Lyrics` is not a heading.
-fn without_heading(text: &str) -> &str {
-    let inside = || {
-        let mut rest = text.strip_prefix('#')?.trim_start_matches(is_space);
-        // Python maps these four to ASCII letters when it ignores case.
-        for letter in ["lL", "yY", "rR", "iIİı"] {
-            rest = rest.strip_prefix(|c| letter.contains(c))?;
-        }
-        rest = rest.strip_prefix(|c| "cC|sSſ".contains(c)).unwrap_or(rest);
-        let after = rest.trim_start_matches(is_space);
-        rest[..rest.len() - after.len()].contains('\n').then_some(after)
-    };
-    inside().unwrap_or(text)
+    let after = HEADING.replace(strip(after), "");
+    strip(after.strip_suffix(TURN_END).unwrap_or(&after)).to_owned()
 }
 
 /// Joins lines with spaces, without indentation and empty lines.

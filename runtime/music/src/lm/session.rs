@@ -92,55 +92,19 @@ fn open_at<B: Backend, T>(
 mod tests {
     use std::panic;
 
-    use acestep_model::{CheckpointError, LanguageFiles, Tokenizer, qwen3};
-    use burn::tensor::DType;
-    use burn_flex::{Flex, FlexDevice};
-
-    use super::*;
-    use crate::stage;
-    use crate::{
-        Request,
-        lm::sample::ScoreError,
-        test_goldens::{self, Json},
-    };
     use acestep_engine::{
         device::{Device, memory::MemoryInfo},
         progress::Unobserved,
     };
+    use burn::tensor::DType;
+    use burn_flex::{Flex, FlexDevice};
 
-    /// A language model that does or does not fit into the device's memory.
-    struct Language {
-        tokenizer: Json,
-        config: qwen3::Config,
-        fits: bool,
-    }
-
-    impl LanguageFiles for Language {
-        fn config(&self) -> &qwen3::Config {
-            &self.config
-        }
-
-        fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
-            Ok(&self.tokenizer)
-        }
-    }
-
-    impl LanguageCheckpoint<Flex> for Language {
-        fn language_model(
-            &self,
-            place: &Place<Flex>,
-        ) -> Result<qwen3::Causal<Flex>, CheckpointError> {
-            assert!(self.fits, "can't allocate 1 byte");
-            Ok(qwen3::Causal::init(&self.config, &place.device))
-        }
-    }
-
-    fn language(fits: bool) -> Language {
-        let folder = test_goldens::path("checkpoints_a/acestep-5Hz-lm-0.6B");
-        let text = std::fs::read_to_string(folder.join("config.json")).expect("a golden");
-        let config = qwen3::Config::from_json(&text).expect("a configuration");
-        Language { tokenizer: test_goldens::tokenizer(), config, fits }
-    }
+    use super::*;
+    use crate::{
+        lm::sample::ScoreError,
+        stage,
+        test_goldens::{Language, settings},
+    };
 
     fn opened(
         target: DeviceTarget,
@@ -148,11 +112,9 @@ mod tests {
         fits: bool,
         work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let request = Request::default();
-        let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults");
         let place = Place { device: FlexDevice, dtype };
-        let (language, stage) = (language(fits), stage::LM_CODES);
-        open_at(target, &language, &place, &settings, stage, &Unobserved, work)
+        let (language, stage) = (Language::new(fits), stage::LM_CODES);
+        open_at(target, &language, &place, &settings(&[1]), stage, &Unobserved, work)
     }
 
     fn target(device: Device, free: Option<u64>) -> DeviceTarget {

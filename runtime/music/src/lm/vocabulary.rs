@@ -1,6 +1,6 @@
 //! Special tokens of the vocabulary.
 
-use std::{cell::OnceCell, fmt, ops::Range};
+use std::{cell::OnceCell, ops::Range};
 
 use acestep_model::Tokenizer;
 
@@ -43,8 +43,6 @@ pub struct Vocabulary<'a> {
     pub pad: u32,
     /// `` ` ``, which would begin a code block in a caption.
     pub backtick: u32,
-    /// `<think>`.
-    pub think: u32,
     /// `</think>`, which may be several tokens.
     pub think_end: Vec<u32>,
     size: u32,
@@ -58,22 +56,19 @@ impl<'a> Vocabulary<'a> {
     /// # Errors
     /// If a special token is missing, or the ids of the codes are not contiguous.
     pub fn new(tokenizer: &'a dyn Tokenizer) -> Result<Self, VocabularyError> {
-        let special = |content: &str| {
-            let missing = || VocabularyError::Missing { content: content.to_owned() };
-            tokenizer.id_of(content).ok_or_else(missing)
-        };
         // As upstream, take the last token of such a text.
         let last = |text: &str| {
             let unwritable = || VocabularyError::Unwritable { text: text.to_owned() };
             tokenizer.encode(text).last().copied().ok_or_else(unwritable)
         };
+        // `<think>` is written as one token.
+        special(tokenizer, "<think>")?;
         Ok(Self {
             tokenizer,
             newline: last("\n")?,
-            end: special("<|im_end|>")?,
-            pad: special("<|endoftext|>")?,
+            end: special(tokenizer, "<|im_end|>")?,
+            pad: special(tokenizer, "<|endoftext|>")?,
             backtick: last("`")?,
-            think: special("<think>")?,
             think_end: tokenizer.encode("</think>"),
             size: tokenizer.vocabulary() as u32,
             codes: codes(tokenizer)?,
@@ -112,21 +107,16 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-impl fmt::Debug for Vocabulary<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vocabulary")
-            .field("size", &self.size)
-            .field("codes", &self.codes)
-            .finish_non_exhaustive()
-    }
+/// Returns the id of a token, which must be in the vocabulary.
+fn special(tokenizer: &dyn Tokenizer, content: &str) -> Result<u32, VocabularyError> {
+    let missing = || VocabularyError::Missing { content: content.to_owned() };
+    tokenizer.id_of(content).ok_or_else(missing)
 }
 
 /// Returns the ids of `<|audio_code_0|>` and the following codes, at most [`MOST_CODES`].
 fn codes(tokenizer: &dyn Tokenizer) -> Result<Range<u32>, VocabularyError> {
     let content = |code: u32| format!("<|audio_code_{code}|>");
-    let first = tokenizer
-        .id_of(&content(0))
-        .ok_or_else(|| VocabularyError::Missing { content: content(0) })?;
+    let first = special(tokenizer, &content(0))?;
     let mut codes = first..first + 1;
     // A tokenizer cannot have more codes than ids.
     for code in 1..MOST_CODES.min(tokenizer.vocabulary() as u32) {
@@ -144,6 +134,13 @@ mod tests {
     use super::*;
     use crate::test_goldens::{Words, tokenizer};
 
+    const SPECIAL: [&str; 6] =
+        ["\n", "`", "<|im_end|>", "<|endoftext|>", "<think>", "<|audio_code_0|>"];
+
+    fn refusal(words: Vec<&'static str>) -> String {
+        Vocabulary::new(&Words(words)).err().expect("a refusal").to_string()
+    }
+
     /// Golden: `prefix_trees_tiny.json` and the ids in the checkpoint's `tokenizer.json`.
     #[test]
     fn the_tiny_vocabulary_has_512_codes_at_its_end() {
@@ -158,28 +155,21 @@ mod tests {
 
     #[test]
     fn what_a_tokenizer_lacks_is_named() {
-        let all = ["\n", "`", "<|im_end|>", "<|endoftext|>", "<think>", "<|audio_code_0|>"];
-        for lacking in 0..all.len() {
-            let words: Vec<_> =
-                all.iter().enumerate().filter(|(i, _)| *i != lacking).map(|(_, w)| *w).collect();
-            let words = Words(words);
-            let error = Vocabulary::new(&words).expect_err(all[lacking]).to_string();
-            let named = error.contains(&format!("`{}`", all[lacking]))
-                || error.contains(&format!("{:?}", all[lacking]));
-            assert!(named, "{error}");
+        for lacking in SPECIAL {
+            let error = refusal(SPECIAL.into_iter().filter(|word| *word != lacking).collect());
+            let named = [format!("`{lacking}`"), format!("{lacking:?}")];
+            assert!(named.iter().any(|name| error.contains(name)), "{error}");
         }
     }
 
     #[test]
     fn codes_that_do_not_follow_one_another_are_refused() {
-        let base = ["\n", "`", "<|im_end|>", "<|endoftext|>", "<think>", "<|audio_code_0|>"];
         for (more, message) in [
             (["x", "<|audio_code_1|>"], "is token 5, `<|audio_code_1|>` is 7"),
             (["<|audio_code_2|>", "<|audio_code_1|>"], "is token 5, `<|audio_code_1|>` is 7"),
             (["x", "<|audio_code_2|>"], "is token 5, `<|audio_code_2|>` is 7"),
         ] {
-            let words = Words([&base[..], &more[..]].concat());
-            let error = Vocabulary::new(&words).expect_err("scattered").to_string();
+            let error = refusal([&SPECIAL[..], &more[..]].concat());
             assert!(error.contains(message), "{error}");
         }
     }

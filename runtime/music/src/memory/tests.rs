@@ -7,6 +7,7 @@ use burn::tensor::DType;
 use super::*;
 
 const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
+const WIDE: Widths = Widths { weight: DType::F32, number: 4 };
 const GPU: Device = Device::Cuda(0);
 
 /// The released VAE.
@@ -19,6 +20,13 @@ fn vae_config() -> oobleck::Config {
     oobleck::Config::from_json(text).expect("a configuration")
 }
 
+/// The tiny diffusion model.
+fn turbo_config() -> acestep::Config {
+    let text =
+        include_str!("../../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+    acestep::Config::from_json(text).expect("a configuration")
+}
+
 #[test]
 fn the_vae_needs_what_its_last_stage_holds() {
     let tiling = Tiling { chunk: 100, overlap: 16 };
@@ -29,7 +37,7 @@ fn the_vae_needs_what_its_last_stage_holds() {
     assert_eq!(need.work, 4 * widest + 2 * sound);
     assert_eq!((need.weights, need.largest), (20, 2 * widest));
     // A song shorter than a tile needs only memory for its own length.
-    let short = super::vae(&vae_config(), 10, 1, 50, tiling, GPU, Widths::all(DType::F32));
+    let short = super::vae(&vae_config(), 10, 1, 50, tiling, GPU, WIDE);
     assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
 }
 
@@ -38,8 +46,7 @@ fn the_vae_needs_what_its_last_stage_holds() {
 #[test]
 fn on_a_cpu_the_vae_needs_what_a_slice_holds_and_what_is_cut() {
     let work = |songs, frames, tiling| {
-        let wide = Widths::all(DType::F32);
-        super::vae(&vae_config(), 10, songs, frames, tiling, Device::Cpu, wide).work
+        super::vae(&vae_config(), 10, songs, frames, tiling, Device::Cpu, WIDE).work
     };
     let sounds = |frames: u64| 2 * 2 * frames * 1920 * 4;
     let short = 4 * (256 * 60_000 + 3 * 128 * 8 * 30_032) + sounds(250);
@@ -54,10 +61,7 @@ fn on_a_cpu_the_vae_needs_what_a_slice_holds_and_what_is_cut() {
 /// Tiles of 650 frames, and seven on each side.
 #[test]
 fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
-    let need = |device| {
-        let wide = Widths::all(DType::F32);
-        super::vae_encoder(&vae_config(), 10, 2250, Tiling::ENCODE, device, wide)
-    };
+    let need = |device| super::vae_encoder(&vae_config(), 10, 2250, Tiling::ENCODE, device, WIDE);
     let (widest, sound) = (128 * 664 * 1920 * 4, 2 * 2250 * 1920 * 4);
     assert_eq!(need(GPU).work, 4 * widest + sound);
     assert_eq!((need(GPU).weights, need(GPU).largest), (40, 2 * widest));
@@ -67,12 +71,10 @@ fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
 /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a map is 9 MB.
 #[test]
 fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through() {
-    let text =
-        include_str!("../../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
-    let config = acestep::Config::from_json(text).expect("a configuration");
+    let config = turbo_config();
     let heads = [Heads { layer: 1, heads: vec![0] }, Heads { layer: 2, heads: vec![1, 2] }];
-    let need = super::alignment(&config, 10, &heads, 15_000, 300, Widths::all(DType::F32));
-    let song = super::diffusion(&config, 10, 1, 15_000, 300, Widths::all(DType::F32));
+    let need = super::alignment(&config, 10, &heads, 15_000, 300, WIDE);
+    let song = super::diffusion(&config, 10, 1, 15_000, 300, WIDE);
     let streams = 3 * 7500 * config.hidden_size as u64 * 4;
     assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
     assert_eq!((need.weights, need.cache), (song.weights, song.cache));
@@ -86,8 +88,7 @@ fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through(
 #[test]
 fn tiles_are_halved_until_they_fit() {
     let choose = |room: MemoryInfo| {
-        let wide = Widths::all(DType::F32);
-        let need = |tiling| super::vae(&vae_config(), 0, 1, 6000, tiling, GPU, wide);
+        let need = |tiling| super::vae(&vae_config(), 0, 1, 6000, tiling, GPU, WIDE);
         memory::tiling(Tiling::default(), 6000, &room, 0, need)
     };
     assert_eq!(choose(MemoryInfo::default()), Tiling::default());
@@ -108,9 +109,7 @@ fn int8_has_a_scale_for_each_32_in_the_two_networks_that_keep_it() {
     let widths = Widths { weight: DType::I8, number: 4 };
     let tiling = Tiling { chunk: 100, overlap: 16 };
     assert_eq!(super::vae(&vae_config(), 3200, 1, 50, tiling, GPU, widths).weights, 6400);
-    let text =
-        include_str!("../../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
-    let config = acestep::Config::from_json(text).expect("a configuration");
+    let config = turbo_config();
     assert_eq!(super::diffusion(&config, 3200, 1, 100, 10, widths).weights, 3600);
     assert_eq!(super::conditioner(&config, 3200, 10, widths).weights, 6400);
 }

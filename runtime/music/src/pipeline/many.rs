@@ -21,16 +21,6 @@ pub struct PlanRun<'a> {
     pub observe: &'a dyn Observe,
 }
 
-impl std::fmt::Debug for PlanRun<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { plan, extras, observe: _ } = self;
-        f.debug_struct("PlanRun")
-            .field("plan", plan)
-            .field("extras", extras)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Finishes prepared songs: first all of them to latents, then each to sound.
 ///
 /// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan

@@ -2,7 +2,7 @@
 
 use ab_glyph::{Font, FontRef, ScaleFont, point};
 
-use super::colors::{Color, mixed};
+use super::colors::{BACKGROUND, Color, mixed};
 
 /// An RGB image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,24 +33,22 @@ pub(super) enum Align {
 /// An image to draw on; drawing outside it is clipped.
 pub(super) struct Canvas {
     picture: Picture,
-    background: Color,
     font: FontRef<'static>,
 }
 
 impl Canvas {
     /// Creates an empty canvas of size 0; see [`Self::resize`].
-    pub(super) fn new(background: Color) -> Self {
+    pub(super) fn new() -> Self {
         let font = FontRef::try_from_slice(dejavu::sans::regular());
         Self {
             picture: Picture { width: 0, height: 0, pixels: vec![] },
-            background,
             font: font.expect("the font is part of the program"),
         }
     }
 
     /// Clears the canvas and sets its size.
     pub(super) fn resize(&mut self, width: usize, height: usize) {
-        let pixels = vec![self.background; width * height];
+        let pixels = vec![BACKGROUND; width * height];
         self.picture = Picture { width, height, pixels };
     }
 

@@ -12,24 +12,26 @@ pub(super) const LANE: usize = 22;
 /// Maximum number of lanes; lines without a lane are only counted.
 const MOST_LANES: usize = 24;
 
-const WIDTH: usize = 1600;
-const LEFT: usize = 84;
-const RIGHT: usize = WIDTH - 40;
-const WAVE: [usize; 2] = [56, 236];
-const MEL: [usize; 2] = [252, 632];
+/// Width of the picture in pixels.
+pub(super) const WIDTH: usize = 1600;
+/// First pixel column of the panels.
+pub(super) const LEFT: usize = 84;
+/// End of the panels' pixel columns, exclusive.
+pub(super) const RIGHT: usize = WIDTH - 40;
+/// Number of the panels' pixel columns.
+pub(super) const COLUMNS: usize = RIGHT - LEFT;
+/// Pixel rows of the waveform, the end exclusive.
+pub(super) const WAVE: [usize; 2] = [56, 236];
+/// Pixel rows of the spectrogram, the end exclusive.
+pub(super) const MEL: [usize; 2] = [252, 632];
 /// Height of the time axis below the spectrogram.
 const AXIS: usize = 36;
 
-/// Pixel ranges of the panels; the ends are exclusive.
+/// Sizes that depend on the song.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout {
-    pub(super) width: usize,
     pub(super) height: usize,
-    pub(super) left: usize,
-    pub(super) right: usize,
-    pub(super) wave: [usize; 2],
-    pub(super) mel: [usize; 2],
-    /// Empty without lyrics.
+    /// Pixel rows of the lyrics; empty without lyrics.
     pub(super) words: [usize; 2],
     /// Length of the song in seconds, over the width of the panels.
     pub(super) seconds: f64,
@@ -42,12 +44,7 @@ impl Layout {
         let first = MEL[1] + AXIS;
         let words = [first, if lanes > 0 { first + lanes * LANE + 12 } else { first }];
         Self {
-            width: WIDTH,
             height: words[1] + 12,
-            left: LEFT,
-            right: RIGHT,
-            wave: WAVE,
-            mel: MEL,
             words,
             seconds: audio.seconds(),
             top: (f64::from(audio.sample_rate) / 2.0).min(mel::TOP),
@@ -58,31 +55,30 @@ impl Layout {
     /// it.
     pub(super) fn column_of(&self, time: f64) -> usize {
         let share = if self.seconds > 0.0 { (time / self.seconds).clamp(0.0, 1.0) } else { 0.0 };
-        self.left + (share * (self.right - self.left) as f64) as usize
-    }
-
-    /// Returns the samples of a column, out of `count`; at least one if there are any.
-    pub(super) fn samples(&self, column: usize, count: usize) -> Range<usize> {
-        let (index, columns) = (column - self.left, self.right - self.left);
-        let start = (index * count / columns).min(count.saturating_sub(1));
-        start..((index + 1) * count / columns).max(start + 1).min(count)
+        LEFT + (share * COLUMNS as f64) as usize
     }
 
     /// Returns the edges of the spectrogram's bands in Hz, one pixel row per band, from the lowest
     /// up.
     pub(super) fn bands(&self) -> Vec<f64> {
-        let rows = self.mel[1] - self.mel[0];
+        let rows = MEL[1] - MEL[0];
         let top = mel::from_hertz(self.top);
         (0..=rows).map(|i| mel::to_hertz(top * i as f64 / rows as f64)).collect()
     }
 
     /// Returns the row of a frequency, if it is visible.
     pub(super) fn row_of(&self, hertz: f64) -> Option<usize> {
-        let rows = self.mel[1] - self.mel[0];
+        let rows = MEL[1] - MEL[0];
         let share = mel::from_hertz(hertz) / mel::from_hertz(self.top);
         let row = (share * rows as f64) as usize;
-        (share <= 1.0).then(|| self.mel[1] - 1 - row.min(rows - 1))
+        (share <= 1.0).then(|| MEL[1] - 1 - row.min(rows - 1))
     }
+}
+
+/// Returns the samples of one of `columns`, out of `count`; at least one if there are any.
+pub(super) fn samples(column: usize, columns: usize, count: usize) -> Range<usize> {
+    let start = (column * count / columns).min(count.saturating_sub(1));
+    start..((column + 1) * count / columns).max(start + 1).min(count)
 }
 
 /// A line of the lyrics with its position.
@@ -111,7 +107,7 @@ pub(super) fn place<'a>(
     seconds: f64,
     width_of: impl Fn(&str) -> f32,
 ) -> Placed<'a> {
-    let panel = (RIGHT - LEFT) as f64;
+    let panel = COLUMNS as f64;
     let mut ends: Vec<f64> = Vec::new();
     let mut words = Vec::new();
     let mut left_out = 0;

@@ -59,11 +59,7 @@ fn palette(color: [u8; 3]) -> u8 {
 /// are louder.
 pub fn preview(audio: &Audio, columns: usize, letters: Letters) -> String {
     let wide = columns.max(LEAST) - MARGIN;
-    let count = audio.samples();
-    let span = |column: usize| -> Range<usize> {
-        let start = (column * count / wide).min(count.saturating_sub(1));
-        start..((column + 1) * count / wide).max(start + 1).min(count)
-    };
+    let span = |column: usize| layout::samples(column, wide, audio.samples());
     let mut text = String::new();
     // Writing to a String cannot fail.
     let title = match letters {
@@ -178,9 +174,7 @@ mod tests {
     use super::*;
 
     fn audio(seconds: f32, wave: impl Fn(f32) -> f32) -> Audio {
-        let samples = (seconds * 48_000.0) as usize;
-        let channel: Vec<f32> = (0..samples).map(|i| wave(i as f32 / 48_000.0)).collect();
-        Audio { channels: vec![channel; 2], sample_rate: 48_000 }
+        crate::plot::tests::audio(seconds, 2, wave)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::*;
 
 const RATE: u32 = 48_000;
 
-fn audio(seconds: f32, channels: usize, wave: impl Fn(f32) -> f32) -> Audio {
+pub(super) fn audio(seconds: f32, channels: usize, wave: impl Fn(f32) -> f32) -> Audio {
     let samples = (seconds * RATE as f32) as usize;
     let channel: Vec<f32> = (0..samples).map(|i| wave(i as f32 / RATE as f32)).collect();
     Audio { channels: vec![channel; channels], sample_rate: RATE }
@@ -21,8 +21,8 @@ fn brightness(pixel: [u8; 3]) -> u32 {
 }
 
 /// Returns the brightest row of a column of the spectrogram.
-fn brightest(picture: &Picture, layout: &Layout, column: usize) -> usize {
-    let rows = layout.mel[0]..layout.mel[1];
+fn brightest(picture: &Picture, column: usize) -> usize {
+    let rows = layout::MEL[0]..layout::MEL[1];
     rows.max_by_key(|&y| brightness(picture.pixel(column, y))).expect("rows")
 }
 
@@ -32,8 +32,8 @@ fn a_tone_is_brightest_at_its_own_frequency() {
         let tone = audio(2.0, 2, |t| 0.5 * (TAU * hertz * t).sin());
         let (picture, layout) = drawn(&tone, &[]);
         let wanted = layout.row_of(f64::from(hertz)).expect("in the picture");
-        for column in [layout.left + 300, layout.right - 300] {
-            let row = brightest(&picture, &layout, column);
+        for column in [layout::LEFT + 300, layout::RIGHT - 300] {
+            let row = brightest(&picture, column);
             assert!(row.abs_diff(wanted) <= 2, "{hertz} Hz: row {row}, not {wanted}");
         }
     }
@@ -41,14 +41,14 @@ fn a_tone_is_brightest_at_its_own_frequency() {
 
 #[test]
 fn silence_is_dark_and_its_waveform_a_line() {
-    let (picture, layout) = drawn(&audio(1.0, 1, |_| 0.0), &[]);
-    for y in layout.mel[0]..layout.mel[1] {
-        for x in layout.left..layout.right {
+    let (picture, _) = drawn(&audio(1.0, 1, |_| 0.0), &[]);
+    for y in layout::MEL[0]..layout::MEL[1] {
+        for x in layout::LEFT..layout::RIGHT {
             assert_eq!(picture.pixel(x, y), [0, 0, 4], "{x}, {y}");
         }
     }
-    let column = |x: usize| (layout.wave[0]..layout.wave[1]).map(move |y| (x, y));
-    let lit = column(layout.left + 700).filter(|&(x, y)| picture.pixel(x, y) != PANEL).count();
+    let column = |x: usize| (layout::WAVE[0]..layout::WAVE[1]).map(move |y| (x, y));
+    let lit = column(layout::LEFT + 700).filter(|&(x, y)| picture.pixel(x, y) != PANEL).count();
     assert_eq!(lit, 1);
 }
 
@@ -59,14 +59,14 @@ fn the_time_axis_ends_where_the_song_does() {
     let (picture, layout) = drawn(&song, &[]);
     let is_loud = |x: usize| {
         let lit = |y: &usize| picture.pixel(x, *y) != PANEL;
-        (layout.wave[0]..layout.wave[1]).filter(lit).count() > 50
+        (layout::WAVE[0]..layout::WAVE[1]).filter(lit).count() > 50
     };
-    let first = (layout.left..layout.right).find(|&x| is_loud(x)).expect("the burst");
+    let first = (layout::LEFT..layout::RIGHT).find(|&x| is_loud(x)).expect("the burst");
     assert!(first.abs_diff(layout.column_of(6.0)) <= 1, "{first}");
-    assert!(is_loud(layout.right - 1));
-    assert_eq!(layout.column_of(8.0), layout.right);
+    assert!(is_loud(layout::RIGHT - 1));
+    assert_eq!(layout.column_of(8.0), layout::RIGHT);
     // A tick at each second, from 0:00 to 0:08, and nowhere else.
-    let tick = |x: usize| picture.pixel(x, layout.mel[1] + 3) == FAINT;
+    let tick = |x: usize| picture.pixel(x, layout::MEL[1] + 3) == FAINT;
     let ticks: Vec<usize> = (0..picture.width).filter(|&x| tick(x)).collect();
     let wanted: Vec<usize> = (0..=8).map(|s| layout.column_of(f64::from(s))).collect();
     assert_eq!(ticks, wanted);
@@ -75,9 +75,9 @@ fn the_time_axis_ends_where_the_song_does() {
 #[test]
 fn a_tone_half_as_loud_is_a_waveform_half_as_tall() {
     let tall = |loud: f32| {
-        let (picture, layout) = drawn(&audio(1.0, 1, |t| loud * (TAU * 440.0 * t).sin()), &[]);
-        let lit = |y: &usize| picture.pixel(layout.left + 500, *y) != PANEL;
-        (layout.wave[0]..layout.wave[1]).filter(lit).count() as f32
+        let (picture, _) = drawn(&audio(1.0, 1, |t| loud * (TAU * 440.0 * t).sin()), &[]);
+        let lit = |y: &usize| picture.pixel(layout::LEFT + 500, *y) != PANEL;
+        (layout::WAVE[0]..layout::WAVE[1]).filter(lit).count() as f32
     };
     let ratio = tall(0.4) / tall(0.8);
     assert!((ratio - 0.5).abs() < 0.03, "{ratio}");
@@ -100,7 +100,7 @@ fn lines_stand_at_their_times_and_do_not_overlap() {
 
     // A line at the very end is moved into the picture, and lines without a lane are counted.
     let placed = layout::place(&lines[1..2], 2.5, |_| 300.0);
-    let wanted = 2.2 / 2.5 - 312.0 / (layout.right - layout.left) as f64;
+    let wanted = 2.2 / 2.5 - 312.0 / layout::COLUMNS as f64;
     assert!((placed.words[0].left - wanted).abs() < 1e-9, "{placed:?}");
     let many: Vec<Line> = (0..40).map(|_| line("the same moment", 1.0)).collect();
     assert_eq!(layout::place(&many, 10.0, |_| 100.0).left_out, 16);
@@ -121,7 +121,7 @@ fn a_file_is_a_png_of_the_picture() {
 fn the_shortest_sound_and_one_of_several_channels_are_drawn() {
     for audio in [audio(1e-4, 1, |_| 0.5), audio(0.2, 6, |t| t), audio(0.0, 2, |_| 0.0)] {
         let (picture, layout) = drawn(&audio, &[]);
-        assert_eq!(picture.pixels.len(), layout.width * layout.height);
+        assert_eq!(picture.pixels.len(), layout::WIDTH * layout.height);
     }
 }
 

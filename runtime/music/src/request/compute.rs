@@ -7,6 +7,7 @@ use acestep_engine::{
     tiling::Tiling,
 };
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::topic::topic;
 
@@ -116,12 +117,7 @@ pub fn tiling(
 
 /// Writes a tiling as the fields of a request that choose it.
 pub(crate) fn of_tiling<S: Serializer>(tiling: &Tiling, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Fields {
-        vae_chunk: usize,
-        vae_overlap: usize,
-    }
-    Fields { vae_chunk: tiling.chunk, vae_overlap: tiling.overlap }.serialize(to)
+    json!({ "vae_chunk": tiling.chunk, "vae_overlap": tiling.overlap }).serialize(to)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use acestep_engine::{
 use serde::Serialize;
 
 use super::{
-    noise::{Noise, for_songs},
+    noise::{Noise, retake_seeds},
     topic::topic,
     words::WordsPlan,
 };
@@ -103,7 +103,7 @@ impl Edit {
             notices.push(Notice(text.into()));
         }
         let seeds = match &noise.retake_seed {
-            Some(given) => for_songs("retake_seed", Some(given), songs.len())?,
+            Some(given) => retake_seeds(Some(given), songs.len())?,
             None => songs.to_vec(),
         };
         let window = Window { n_min, n_max, n_avg: n_avg as usize };

@@ -11,15 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Request,
-    keys::{ACESTEP_CPP, DECIDED, Kind, MODES, Meaning, NESTED, THEIRS},
+    keys::{ACESTEP_CPP, DECIDED, Kind, Meaning, NESTED, theirs},
     once::{self, differ},
     topic::Key,
-    values::{
-        as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
-        times, whole, word, wrong,
-    },
+    values::{as_f64, count, flag, text, wrong},
 };
-use crate::codes;
 
 /// See [`Request::from_object`].
 pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>), Error> {
@@ -56,7 +52,7 @@ pub(super) fn knows(written: &str) -> bool {
     let key = snake_case(written);
     Request::all_keys().any(|own| own.is(&key))
         || key == "lm_batch_size"
-        || THEIRS.iter().any(|(name, _)| *name == key)
+        || theirs().any(|(name, _)| name == key)
 }
 
 /// Reads an object within the request: a JSON object, or JSON text as upstream's forms send it.
@@ -124,7 +120,7 @@ impl Reader {
                 }
             } else if key == "lm_batch_size" {
                 self.texts = count(written, value)?;
-            } else if let Some(&(_, meaning)) = THEIRS.iter().find(|(name, _)| *name == key) {
+            } else if let Some((_, meaning)) = theirs().find(|(name, _)| *name == key) {
                 self.theirs(written, meaning, value)?;
             } else {
                 return Err(Error::UnknownKey { near: similar(&key), key: written.clone() });
@@ -141,28 +137,7 @@ impl Reader {
         kind: Kind,
         value: &Value,
     ) -> Result<Option<Value>, Error> {
-        let read = if value.is_null() {
-            None
-        } else {
-            match kind {
-                Kind::Text => text(written, value)?.filter(|t| !t.is_empty()).map(Value::from),
-                Kind::Word => word(written, value)?.map(Value::from),
-                Kind::Count => count(written, value)?.map(Value::from),
-                Kind::Positive => positive(written, value)?.map(Value::from),
-                Kind::Number => number(written, value)?.map(Value::from),
-                Kind::Whole => whole(written, value)?.map(Value::from),
-                Kind::Kilobits => kilobits(written, value)?.map(Value::from),
-                Kind::Model => model(written, value)?.map(Value::from),
-                Kind::Numbers => list(value, |item| number(written, item))?.map(Value::from),
-                Kind::Flag => flag(written, value)?.map(Value::from),
-                Kind::Mode => mode(written, value)?.map(Value::from),
-                Kind::Seeds => seeds(written, value)?.map(Value::from),
-                Kind::Seed => one_seed(written, value)?.map(Value::from),
-                Kind::Codes => code_lists(written, value)?,
-                Kind::Names => names(written, value)?.map(Value::from),
-                Kind::Times => times(written, value)?.map(Value::from),
-            }
-        };
+        let read = if value.is_null() { None } else { kind.read(written, value)? };
         let read = match (written, read) {
             // An older spelling of this program.
             ("solver", Some(solver)) if solver == "ode" => Some("euler".into()),
@@ -281,44 +256,6 @@ impl Reader {
     }
 }
 
-/// Converts codes of any spelling to ours: a text for one song, a list of texts for several.
-fn code_lists(written: &str, value: &Value) -> Result<Option<Value>, Error> {
-    let expected = "it must be a text or a list of codes";
-    let numbers = |items: &[Value]| {
-        let list = items.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
-        codes::parse(&list)
-    };
-    let lists = match value {
-        Value::String(text) => vec![codes::parse(text)?],
-        Value::Array(items) if items.iter().all(Value::is_number) => vec![numbers(items)?],
-        Value::Array(songs) => {
-            let song = |song: &Value| match song {
-                Value::String(text) => codes::parse(text),
-                Value::Array(items) => numbers(items),
-                other => Err(wrong(written, other, expected)),
-            };
-            songs.iter().map(song).collect::<Result<_, _>>()?
-        }
-        other => return Err(wrong(written, other, expected)),
-    };
-    let texts: Vec<_> = lists.iter().map(|list| codes::to_list(list)).collect();
-    Ok(match &texts[..] {
-        texts if texts.iter().all(String::is_empty) => None,
-        [one] => Some(one.clone().into()),
-        _ => Some(texts.into()),
-    })
-}
-
-fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
-    let mode = word(written, value)?;
-    match mode.as_deref() {
-        Some(name) if !MODES.contains(&name) => {
-            Err(wrong(written, value, &format!("it must be one of {}", MODES.join(", "))))
-        }
-        _ => Ok(mode),
-    }
-}
-
 /// True for values that mean "off" in a key of another program.
 fn is_off(value: &Value) -> bool {
     match value {
@@ -344,7 +281,6 @@ pub fn snake_case(key: &str) -> String {
 
 /// Returns the known key that is most similar to `key`, if any.
 fn similar(key: &str) -> Option<String> {
-    let ours = Request::all_keys().flat_map(|key| key.others.iter().chain([&key.name]));
-    let theirs = THEIRS.iter().map(|(name, _)| name);
-    acestep_engine::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
+    let ours = Request::all_keys().flat_map(|key| key.others.iter().chain([&key.name]).copied());
+    acestep_engine::nearest(key, ours.chain(theirs().map(|(name, _)| name))).map(str::to_owned)
 }

@@ -3,67 +3,71 @@
 //! Source: upstream `GenerationParams`, `GenerationConfig` and its REST server; acestep.cpp's
 //! request files.
 
-use super::Takes;
+use acestep_engine::Error;
+use serde_json::Value;
 
-/// The kind of value of one of our keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Text, verbatim; empty = not set.
-    Text,
-    /// A word; empty, `N/A` and null = not set. A number becomes its digits.
-    Word,
-    /// A whole number; 0 and -1 = not set.
-    Count,
-    /// A number; 0 and -1 = not set.
-    Positive,
-    /// Any number.
-    Number,
-    /// Any whole number.
-    Whole,
-    /// Kilobits a second, also as `128k`; 0 and -1 = not set.
-    Kilobits,
-    /// True or false.
-    Flag,
-    /// One seed or several; -1 = not set.
-    Seeds,
-    /// One seed; -1 = not set.
-    Seed,
-    /// Audio codes in any spelling, for one song or several.
-    Codes,
-    /// Times, as a list or as `a,b,c`.
-    Times,
-    /// Names of files or tracks: one or several.
-    Names,
-    /// A model's name, path or `.gguf` file.
-    Model,
-    /// A number or a list of numbers.
-    Numbers,
-    /// The mode of the language model.
-    Mode,
+use super::{Takes, values};
+
+/// Defines the kinds of values: `kind: the JSON of a value = its reader` for each.
+macro_rules! kinds {
+    ($($(#[$about:meta])* $kind:ident: $takes:ident = $read:path,)+) => {
+        /// The kind of value of one of our keys.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $($(#[$about])* $kind,)+
+        }
+
+        impl Kind {
+            /// Returns the JSON that a value of this kind has.
+            pub(super) fn takes(self) -> Takes {
+                match self {
+                    $(Self::$kind => Takes::$takes,)+
+                }
+            }
+
+            /// Reads a value of this kind; `None` = not set.
+            pub(super) fn read(self, key: &str, value: &Value) -> Result<Option<Value>, Error> {
+                Ok(match self {
+                    $(Self::$kind => $read(key, value)?.map(Value::from),)+
+                })
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// Returns the JSON that a value of this kind has.
-    pub(super) fn takes(self) -> Takes {
-        match self {
-            Self::Flag => Takes::Flag,
-            Self::Count
-            | Self::Positive
-            | Self::Number
-            | Self::Whole
-            | Self::Seeds
-            | Self::Seed
-            | Self::Numbers
-            | Self::Times => Takes::Numbers,
-            Self::Text
-            | Self::Word
-            | Self::Kilobits
-            | Self::Codes
-            | Self::Names
-            | Self::Model
-            | Self::Mode => Takes::Text,
-        }
-    }
+kinds! {
+    /// Text, verbatim; empty = not set.
+    Text: Text = values::text,
+    /// A word; empty, `N/A` and null = not set. A number becomes its digits.
+    Word: Text = values::word,
+    /// A whole number; 0 and -1 = not set.
+    Count: Numbers = values::count,
+    /// A number; 0 and -1 = not set.
+    Positive: Numbers = values::positive,
+    /// Any number.
+    Number: Numbers = values::number,
+    /// Any whole number.
+    Whole: Numbers = values::whole,
+    /// Kilobits a second, also as `128k`; 0 and -1 = not set.
+    Kilobits: Text = values::kilobits,
+    /// True or false.
+    Flag: Flag = values::flag,
+    /// One seed or several; -1 = not set.
+    Seeds: Numbers = values::seeds,
+    /// One seed; -1 = not set.
+    Seed: Numbers = values::one_seed,
+    /// Audio codes in any spelling, for one song or several.
+    Codes: Text = values::code_lists,
+    /// Times, as a list or as `a,b,c`.
+    Times: Numbers = values::times,
+    /// Names of files or tracks: one or several.
+    Names: Text = values::names,
+    /// A model's name, path or `.gguf` file.
+    Model: Text = values::model,
+    /// A number or a list of numbers.
+    Numbers: Numbers = values::numbers,
+    /// The mode of the language model.
+    Mode: Text = values::mode,
 }
 
 /// Meaning of another program's key.
@@ -85,61 +89,39 @@ pub(super) enum Meaning {
 
 use Meaning::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 
-/// acestep.cpp's names for the modes of its language model.
-pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
-
 /// Keys that only acestep.cpp writes.
 pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", "synth_model"];
 
-const MODEL: Meaning = Chosen("`model`");
-
-/// Keys of other programs, with their meaning.
-pub(super) const THEIRS: &[(&str, Meaning)] = &[
+/// Keys of other programs by their meaning, separated by spaces.
+const THEIRS: &[(Meaning, &str)] = &[
     // Language model.
-    ("description", Wish),
-    ("desc", Wish),
-    ("query", Wish),
-    ("sample_query", Wish),
-    ("sample_mode", Mode("inspire")),
-    ("use_format", Mode("format")),
-    ("format", Mode("format")),
-    ("analysis_only", Chosen("`plan` and `codes: false`")),
-    ("full_analysis_only", Chosen("`understand`")),
-    ("extract_codes_only", Chosen("`understand`")),
-    ("use_cot_lyrics", Unbuilt),
-    ("lm_backend", Nothing),
-    ("lm_batch_chunk_size", Nothing),
-    ("allow_lm_batch", Nothing),
-    ("parallel_thinking", Nothing),
-    ("constrained_decoding_debug", Nothing),
-    ("is_format_caption", Nothing),
+    (Wish, "description desc query sample_query"),
+    (Mode("inspire"), "sample_mode"),
+    (Mode("format"), "use_format format"),
+    (Chosen("`plan` and `codes: false`"), "analysis_only"),
+    (Chosen("`understand`"), "full_analysis_only extract_codes_only"),
+    (Unbuilt, "use_cot_lyrics"),
+    (Nothing, "lm_backend lm_batch_chunk_size allow_lm_batch parallel_thinking is_format_caption"),
+    (Nothing, "constrained_decoding_debug"),
     // Decisions of a language model, see `DECIDED`.
-    ("cot_bpm", Nothing),
-    ("cot_keyscale", Nothing),
-    ("cot_timesignature", Nothing),
-    ("cot_duration", Nothing),
-    ("cot_vocal_language", Nothing),
-    ("cot_caption", Nothing),
-    ("cot_lyrics", Nothing),
+    (Nothing, "cot_bpm cot_keyscale cot_timesignature cot_duration cot_vocal_language"),
+    (Nothing, "cot_caption cot_lyrics"),
     // Model file.
-    ("vae", MODEL),
+    (Chosen("`model`"), "vae"),
     // Files of upstream's songs name no adapter.
-    ("use_lora", Chosen("`adapter`")),
-    ("lora_loaded", Nothing),
-    ("lora_scale", Nothing),
-    ("lora_weights_hash", Nothing),
-    // Output.
-    ("use_tiled_decode", Nothing),
-    // Post-processing on upstream's web page.
-    ("auto_lrc", Chosen("`lrc: true`")),
-    ("auto_score", Chosen("`score: true`")),
-    ("score_scale", Nothing),
-    ("use_random_seed", Nothing),
-    ("song_name", Nothing),
-    ("repaint_source_latents_file", Nothing),
-    ("global_caption", Sound),
-    ("guidance_params", Sound),
+    (Chosen("`adapter`"), "use_lora"),
+    (Nothing, "lora_loaded lora_scale lora_weights_hash"),
+    // Output, and post-processing on upstream's web page.
+    (Chosen("`lrc: true`"), "auto_lrc"),
+    (Chosen("`score: true`"), "auto_score"),
+    (Nothing, "use_tiled_decode score_scale use_random_seed song_name repaint_source_latents_file"),
+    (Sound, "global_caption guidance_params"),
 ];
+
+/// Returns the keys of other programs, with their meaning.
+pub(super) fn theirs() -> impl Iterator<Item = (&'static str, Meaning)> {
+    THEIRS.iter().flat_map(|&(meaning, keys)| keys.split(' ').map(move |key| (key, meaning)))
+}
 
 /// Keys whose `cot_` value upstream's language model chose; its songs' files have them.
 pub(super) const DECIDED: [&str; 6] =

@@ -100,7 +100,7 @@ impl Noise {
             }
             return Ok(None);
         }
-        let seeds = for_songs("retake_seed", self.retake_seed.as_deref(), songs)?;
+        let seeds = retake_seeds(self.retake_seed.as_deref(), songs)?;
         Ok(Some(Retake { variance, seeds }))
     }
 
@@ -118,10 +118,8 @@ impl Noise {
                 range: format!("at most {MOST_SONGS}"),
             });
         }
-        let songs = match self.batch_size {
-            Some(songs) => Some(whole("batch_size", songs, 1, MOST_SONGS)? as usize),
-            None => None,
-        };
+        let songs = self.batch_size.map(|songs| whole("batch_size", songs, 1, MOST_SONGS));
+        let songs = songs.transpose()?.map(|songs| songs as usize);
         let listed = self.seed.as_ref().map_or(0, Vec::len) > 1;
         let songs = songs.or((outlines > 1 && !listed).then_some(outlines));
         let seeds = match self.seed.as_deref() {
@@ -176,18 +174,14 @@ fn drawn() -> u64 {
     u64::from(rand::random::<u32>())
 }
 
-/// Returns seeds for a purpose other than the songs' initial noise, one for each of `songs` songs.
-pub(super) fn for_songs(
-    field: &'static str,
-    given: Option<&[u64]>,
-    songs: usize,
-) -> Result<Vec<u64>, Error> {
+/// Returns the seeds of a retake or an edit, one for each of `songs` songs.
+pub(super) fn retake_seeds(given: Option<&[u64]>, songs: usize) -> Result<Vec<u64>, Error> {
     match given {
         None | Some([]) => Ok(counted(drawn(), songs)),
         Some(&[seed]) => Ok(counted(seed, songs)),
         Some(seeds) if seeds.len() == songs => Ok(seeds.to_vec()),
         Some(seeds) => Err(Error::Conflict(format!(
-            "`{field}` has {} seeds, but there {} {songs} song{}: give one seed, or one for each",
+            "`retake_seed` has {} seeds, but there {} {songs} song{}: give one seed, or one for each",
             seeds.len(),
             if songs == 1 { "is" } else { "are" },
             if songs == 1 { "" } else { "s" },

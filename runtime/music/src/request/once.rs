@@ -6,16 +6,26 @@ use acestep_engine::{Error, error::shortened};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// See [`super::object`].
-pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
+/// Reads a JSON object; a repeated key, at any depth, must have equal values.
+///
+/// # Errors
+/// [`Error::RequestSyntax`]; [`Error::RequestTwice`] for a key with different values.
+pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
     match read(text, true)? {
         Value::Object(object) => Ok(object),
         other => Err(Error::RequestSyntax(shortened(&other.to_string()))),
     }
 }
 
-/// See [`super::json`].
-pub(super) fn read(text: &str, is_object: bool) -> Result<Value, Error> {
+/// Reads JSON of any kind, as [`object`].
+///
+/// # Errors
+/// As [`object`].
+pub fn json(text: &str) -> Result<Value, Error> {
+    read(text, false)
+}
+
+fn read(text: &str, is_object: bool) -> Result<Value, Error> {
     let twice = OnceCell::new();
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = match is_object {

@@ -6,6 +6,7 @@ use acestep_engine::{
     check::{above, real, whole},
 };
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::{length::MOST_SECONDS, topic::topic, values::shortest};
 
@@ -65,20 +66,13 @@ impl OutputPlan {
 
 /// Writes a loudness as the fields of a request that choose it.
 fn of_loudness<S: Serializer>(loudness: &Loudness, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Default, Serialize)]
-    struct Fields {
-        normalization_db: Option<f32>,
-        lufs: Option<f32>,
-        peak_clip: Option<u32>,
-    }
-    let none = Fields::default();
-    let fields = match *loudness {
-        Loudness::AsIs => none,
-        Loudness::Peak(decibels) => Fields { normalization_db: Some(decibels), ..none },
-        Loudness::Integrated(lufs) => Fields { lufs: Some(lufs), ..none },
-        Loudness::Clipped(millionths) => Fields { peak_clip: Some(millionths), ..none },
+    let (peak, lufs, clipped) = match *loudness {
+        Loudness::AsIs => (None, None, None),
+        Loudness::Peak(decibels) => (Some(shortest(decibels)), None, None),
+        Loudness::Integrated(lufs) => (None, Some(shortest(lufs)), None),
+        Loudness::Clipped(millionths) => (None, None, Some(millionths)),
     };
-    fields.serialize(to)
+    json!({ "normalization_db": peak, "lufs": lufs, "peak_clip": clipped }).serialize(to)
 }
 
 /// Largest number of millionths that acestep.cpp clips.
@@ -221,6 +215,14 @@ mod tests {
         assert_eq!(decided(&Output::default(), true), (Loudness::AsIs, 0));
         let asked = Output { lufs: Some(-20.0), ..Output::default() };
         assert_eq!(decided(&asked, true), (Loudness::Integrated(-20.0), 1));
+    }
+
+    #[test]
+    fn a_plan_is_written_with_the_shortest_decimal_of_its_loudness() {
+        let asked = Output { lufs: Some(-14.3), ..Output::default() };
+        let plan = asked.plan(false, 10.0, &mut vec![]).expect("in range");
+        let text = serde_json::to_string(&plan).expect("a map");
+        assert!(text.contains(r#""lufs":-14.3,"#), "{text}");
     }
 
     #[test]

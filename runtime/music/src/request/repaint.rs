@@ -244,7 +244,8 @@ impl Repaint {
         model: &ModelInfo,
         note: &mut impl FnMut(String),
     ) -> Result<Transition, Error> {
-        let own = (self.repaint_latent_crossfade_frames, self.repaint_wav_crossfade_sec);
+        let (frames, seconds) =
+            (self.repaint_latent_crossfade_frames, self.repaint_wav_crossfade_sec);
         let mode = self.repaint_mode.as_deref().unwrap_or("balanced");
         let kinds = [("balanced", 0), ("conservative", 1), ("aggressive", 2), ("custom", 3)];
         let kind: u8 = choice("repaint_mode", Some(mode), &kinds)?;
@@ -265,18 +266,15 @@ impl Repaint {
             },
             2 => Transition { injection_ratio: 0.0, crossfade_frames: 0, crossfade_s: 0.0 },
             _ => {
-                let frames = own
-                    .0
-                    .map(|n| whole("repaint_latent_crossfade_frames", n, 0, MOST_CROSSFADE_FRAMES));
-                let seconds = own
-                    .1
-                    .map(|s| real("repaint_wav_crossfade_sec", s, 0.0, MOST_CROSSFADE_SECONDS));
+                let field = "repaint_latent_crossfade_frames";
+                let frames =
+                    frames.map(|n| whole(field, n, 0, MOST_CROSSFADE_FRAMES)).transpose()?;
+                let field = "repaint_wav_crossfade_sec";
+                let seconds = seconds.map(|s| real(field, s, 0.0, MOST_CROSSFADE_SECONDS));
                 Transition {
-                    injection_ratio: kept,
-                    crossfade_frames: frames
-                        .transpose()?
-                        .map_or(balanced.crossfade_frames, |n| n as usize),
+                    crossfade_frames: frames.map_or(balanced.crossfade_frames, |n| n as usize),
                     crossfade_s: seconds.transpose()?.unwrap_or(balanced.crossfade_s),
+                    ..balanced
                 }
             }
         };

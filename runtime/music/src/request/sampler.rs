@@ -68,13 +68,6 @@ const MOST_SUBSTEPS: u32 = 148;
 /// Largest threshold for the norm of a velocity; a larger one would never apply.
 const MOST_NORM: f64 = 100.0;
 
-/// Upstream's two inference methods.
-#[derive(Clone, Copy, PartialEq)]
-enum InferMethod {
-    Ode,
-    Sde,
-}
-
 impl Sampler {
     /// Decides the way to compute a step.
     pub(crate) fn plan(
@@ -89,8 +82,8 @@ impl Sampler {
 
     /// Returns the solver, from upstream's two options or acestep.cpp's single one.
     fn solver(&self, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Solver, Error> {
-        let methods = [("ode", InferMethod::Ode), ("sde", InferMethod::Sde)];
-        let method = choice("infer_method", self.infer_method.as_deref(), &methods)?;
+        let methods = [("ode", false), ("sde", true)];
+        let is_sde = choice("infer_method", self.infer_method.as_deref(), &methods)?;
         let modes = [("euler", false), ("heun", true)];
         let is_heun = choice("sampler_mode", self.sampler_mode.as_deref(), &modes)?;
         self.check_substeps(notices)?;
@@ -102,8 +95,8 @@ impl Sampler {
                 ("stork4", Solver::Stork4),
             ];
             let solver = choice("solver", self.solver.as_deref(), &solvers)?;
-            let is_sde = matches!(solver, Solver::Sde(_));
-            if is_heun || self.infer_method.is_some() && is_sde != (method == InferMethod::Sde) {
+            let differs = matches!(solver, Solver::Sde(_)) != is_sde;
+            if is_heun || self.infer_method.is_some() && differs {
                 let other = if is_heun {
                     "sampler_mode: heun".to_owned()
                 } else {
@@ -116,10 +109,10 @@ impl Sampler {
             }
             return Ok(solver);
         }
-        Ok(match (method, is_heun) {
-            (InferMethod::Ode, false) => Solver::Euler,
-            (InferMethod::Ode, true) => Solver::Heun,
-            (InferMethod::Sde, _) => {
+        Ok(match (is_sde, is_heun) {
+            (false, false) => Solver::Euler,
+            (false, true) => Solver::Heun,
+            (true, _) => {
                 if is_heun {
                     let text = "`sampler_mode: heun` has no effect with `infer_method: sde`";
                     notices.push(Notice(text.into()));
@@ -170,8 +163,7 @@ impl Sampler {
         let scaler = strength("dcw_scaler", self.dcw_scaler)?;
         let high_scaler = strength("dcw_high_scaler", self.dcw_high_scaler)?;
         let named = |name| choice("dcw_mode", Some(name), &DcwMode::NAMES);
-        let mode = self.dcw_mode.as_deref().map(named);
-        let mode = mode.transpose()?;
+        let mode = self.dcw_mode.as_deref().map(named).transpose()?;
         let asked_by_strength = scaler.unwrap_or(0.0) > 0.0 || high_scaler.unwrap_or(0.0) > 0.0;
         if !self.dcw_enabled.unwrap_or(asked_by_strength) {
             // An explicit `dcw_enabled: false` or a strength of 0 needs no notice.

@@ -3,6 +3,11 @@
 use acestep_engine::{Error, error::shortened, texts::unix_lines};
 use serde_json::Value;
 
+use crate::codes;
+
+/// acestep.cpp's names for the modes of its language model.
+const MODES: [&str; 3] = ["generate", "inspire", "format"];
+
 /// Converts an f32 to its shortest decimal: 0.1, not 0.10000000149011612.
 pub(crate) fn shortest(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
@@ -36,7 +41,7 @@ pub(super) fn as_f64(value: &Value) -> Option<f64> {
 
 pub(super) fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
     match value {
-        Value::String(text) => Ok(Some(unix_lines(text))),
+        Value::String(text) => Ok(Some(unix_lines(text)).filter(|text| !text.is_empty())),
         other => Err(wrong(key, other, "it must be a text")),
     }
 }
@@ -71,18 +76,15 @@ pub(super) fn number(key: &str, value: &Value) -> Result<Option<f64>, Error> {
     }
 }
 
-/// Reads one value or a list, each with `read`; unset values are left out.
-pub(super) fn list<T>(
-    value: &Value,
-    read: impl Fn(&Value) -> Result<Option<T>, Error>,
-) -> Result<Option<Vec<T>>, Error> {
+/// Reads one number or a list; unset values are left out.
+pub(super) fn numbers(key: &str, value: &Value) -> Result<Option<Vec<f64>>, Error> {
     let items = match value {
         Value::Array(items) => items.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let values: Vec<T> =
-        items.iter().filter_map(|item| read(item).transpose()).collect::<Result<_, _>>()?;
-    Ok((!values.is_empty()).then_some(values))
+    let numbers = items.iter().filter_map(|item| number(key, item).transpose());
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    Ok((!numbers.is_empty()).then_some(numbers))
 }
 
 /// Reads a number; 0 and -1 mean "automatic" in other programs. The plan checks the range.
@@ -197,6 +199,44 @@ pub(super) fn times(key: &str, value: &Value) -> Result<Option<Vec<f64>>, Error>
     };
     let times = items(value).iter().map(read).collect::<Result<Vec<_>, _>>()?;
     Ok((!times.is_empty()).then_some(times))
+}
+
+/// Converts codes of any spelling to ours: a text for one song, a list of texts for several.
+pub(super) fn code_lists(written: &str, value: &Value) -> Result<Option<Value>, Error> {
+    let expected = "it must be a text or a list of codes";
+    let numbers = |items: &[Value]| {
+        let list = items.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
+        codes::parse(&list)
+    };
+    let lists = match value {
+        Value::String(text) => vec![codes::parse(text)?],
+        Value::Array(items) if items.iter().all(Value::is_number) => vec![numbers(items)?],
+        Value::Array(songs) => {
+            let song = |song: &Value| match song {
+                Value::String(text) => codes::parse(text),
+                Value::Array(items) => numbers(items),
+                other => Err(wrong(written, other, expected)),
+            };
+            songs.iter().map(song).collect::<Result<_, _>>()?
+        }
+        other => return Err(wrong(written, other, expected)),
+    };
+    let texts: Vec<_> = lists.iter().map(|list| codes::to_list(list)).collect();
+    Ok(match &texts[..] {
+        texts if texts.iter().all(String::is_empty) => None,
+        [one] => Some(one.clone().into()),
+        _ => Some(texts.into()),
+    })
+}
+
+pub(super) fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
+    let mode = word(written, value)?;
+    match mode.as_deref() {
+        Some(name) if !MODES.contains(&name) => {
+            Err(wrong(written, value, &format!("it must be one of {}", MODES.join(", "))))
+        }
+        _ => Ok(mode),
+    }
 }
 
 pub(super) fn wrong(key: &str, value: &Value, expected: &str) -> Error {

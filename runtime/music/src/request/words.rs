@@ -245,15 +245,10 @@ pub(crate) fn vocal_language(code: &str) -> Result<&'static str, Error> {
 /// Returns `2`, `3`, `4` or `6`, or a number with a denominator, verbatim.
 pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
     let text = text.trim();
-    let beats = match text.split_once('/') {
-        Some((beats, unit)) if ["2", "4", "8", "16"].contains(&unit) => beats,
-        Some(_) => "",
-        None => text,
-    };
-    let known = if text.contains('/') {
-        matches!(beats.parse::<u32>(), Ok(1..=32))
-    } else {
-        matches!(beats, "2" | "3" | "4" | "6")
+    let known = match text.split_once('/') {
+        Some((beats, "2" | "4" | "8" | "16")) => matches!(beats.parse::<u32>(), Ok(1..=32)),
+        Some(_) => false,
+        None => matches!(text, "2" | "3" | "4" | "6"),
     };
     if known {
         return Ok(text.to_owned());
@@ -283,12 +278,17 @@ pub(crate) fn keyscale(key: &str) -> Result<&str, Error> {
 
 /// True if `text` is a key that the model was trained on: `F# minor`, `B♭ major`.
 pub fn is_keyscale(text: &str) -> bool {
-    let Some((note, mode)) = text.split_once(' ') else { return false };
-    let mut note = note.chars();
-    let letter = note.next().is_some_and(|c| ('A'..='G').contains(&c));
-    letter
-        && ["", "#", "b", "♯", "♭"].contains(&note.as_str())
-        && ["major", "minor"].contains(&mode)
+    keyscales().any(|key| key == text)
+}
+
+/// Returns the 70 keys of the training data.
+pub(crate) fn keyscales() -> impl Iterator<Item = String> {
+    let accidentals = ["", "#", "b", "♯", "♭"];
+    ('A'..='G').flat_map(move |note| {
+        accidentals.into_iter().flat_map(move |accidental| {
+            ["major", "minor"].map(|mode| format!("{note}{accidental} {mode}"))
+        })
+    })
 }
 
 #[cfg(test)]

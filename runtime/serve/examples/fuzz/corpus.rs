@@ -73,14 +73,10 @@ impl Sample {
             Content::Form(parts) => {
                 let mut form = Vec::new();
                 for FormPart { name, file, bytes } in parts {
-                    form.extend(
-                        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"")
-                            .as_bytes(),
-                    );
-                    if let Some(file) = file {
-                        form.extend(format!("; filename=\"{file}\"").as_bytes());
-                    }
-                    form.extend(b"\r\n\r\n");
+                    let file = file.iter().map(|file| format!("; filename=\"{file}\""));
+                    let file: String = file.collect();
+                    let head = format!("form-data; name=\"{name}\"{file}\r\n\r\n");
+                    form.extend(format!("--b\r\nContent-Disposition: {head}").as_bytes());
                     form.extend(bytes);
                     form.extend(b"\r\n");
                 }
@@ -141,128 +137,100 @@ pub(crate) fn all() -> Vec<Sample> {
     all
 }
 
+/// Returns requests with a body of JSON, each after its address in a text. `$ID` stands for the id.
+fn posts(text: &str) -> Vec<Sample> {
+    let text = text.replace("$ID", ID);
+    let one = |text: &str| {
+        let (path, body) = text.split_once(' ').expect("an address and a body");
+        post(&format!("/{path}"), serde_json::from_str(body).expect("JSON"))
+    };
+    text.split("\n/").skip(1).map(one).collect()
+}
+
+const NATIVE: &str = r#"
+/v1/jobs {"kind": "generate", "title": "a song", "priority": -3, "request": {
+    "caption": "felt piano", "lyrics": "[Verse]\nla", "bpm": 90, "keyscale": "C major",
+    "timesignature": "4", "duration": 2.0, "vocal_language": "en", "seed": 7,
+    "inference_steps": 8, "guidance_scale": 1.0, "batch_size": 2, "audio_format": "wav16",
+    "instrumental": false, "lrc": true, "score": false, "latents": true, "shift": 3.0,
+    "infer_method": "ode", "task_type": "text2music"}}
+/v1/jobs?wait=0.1 {"request": {"caption": "rain"}}
+/v1/jobs {"kind": "generate", "request": {"caption": "rain", "task_type": "cover",
+    "src_audio": "$ID", "audio_cover_strength": 0.5, "reference_audio": ["$ID"]}}
+/v1/jobs {"kind": "generate", "request": {"caption": "rain", "task_type": "repaint",
+    "src_latents": "$ID", "repainting_start": 0.5, "repainting_end": 1.0}}
+/v1/jobs {"kind": "speak", "request": {"text": "la la", "voice": "me", "language": "en",
+    "instruct": "soft", "reference": "$ID", "seed": 1}}
+/v1/jobs {"kind": "understand", "request": {"audio": "$ID"}}
+/v1/jobs {"kind": "compose", "request": {"caption": "rain", "mode": "plan",
+    "lm_temperature": 0.8, "lm_top_k": 3, "lm_top_p": 0.9}}
+/v1/jobs {"kind": "encode", "request": {"audio": "$ID"}}
+/v1/jobs {"kind": "decode", "request": {"src_latents": "$ID"}}
+/v1/jobs/$ID/cancel {}
+/v1/jobs/$ID/retry {}
+"#;
+
 fn native() -> Vec<Sample> {
-    let song = json!({
-        "caption": "felt piano", "lyrics": "[Verse]\nla", "bpm": 90, "keyscale": "C major",
-        "timesignature": "4", "duration": 2.0, "vocal_language": "en", "seed": 7,
-        "inference_steps": 8, "guidance_scale": 1.0, "batch_size": 2, "audio_format": "wav16",
-        "instrumental": false, "lrc": true, "score": false, "latents": true, "shift": 3.0,
-        "infer_method": "ode", "task_type": "text2music",
-    });
-    let cover = json!({
-        "caption": "rain", "task_type": "cover", "src_audio": ID, "audio_cover_strength": 0.5,
-        "reference_audio": [ID],
-    });
-    let repaint = json!({
-        "caption": "rain", "task_type": "repaint", "src_latents": ID, "repainting_start": 0.5,
-        "repainting_end": 1.0,
-    });
-    let speech = json!({
-        "text": "la la", "voice": "me", "language": "en", "instruct": "soft", "reference": ID, "seed": 1,
-    });
-    let words = json!({
-        "caption": "rain", "mode": "plan", "lm_temperature": 0.8, "lm_top_k": 3, "lm_top_p": 0.9,
-    });
-    let of =
-        |kind: &str, request: Value| post("/v1/jobs", json!({ "kind": kind, "request": request }));
-    let job = json!({ "kind": "generate", "request": song, "title": "a song", "priority": -3 });
-    let text = job.to_string();
-    let mut all = vec![
-        post("/v1/jobs", job),
-        post("/v1/jobs?wait=0.1", json!({ "request": { "caption": "rain" } })),
-        of("generate", cover),
-        of("generate", repaint),
-        of("speak", speech),
-        of("understand", json!({ "audio": ID })),
-        of("compose", words),
-        of("encode", json!({ "audio": ID })),
-        of("decode", json!({ "src_latents": ID })),
+    let mut all = posts(NATIVE);
+    let text = String::from_utf8_lossy(&all[0].bytes()).into_owned();
+    let cover = r#"{"caption":"rain","task_type":"cover"}"#;
+    let marks = json!({ "title": "x", "liked": true, "tags": ["a", "b"], "deleted": false });
+    all.extend([
         form("/v1/jobs", &[("job", &text)], &[("src_audio", WAV)]),
-        form(
-            "/v1/jobs",
-            &[("request", r#"{"caption":"rain","task_type":"cover"}"#)],
-            &[("src_audio", WAV), ("reference_audio", WAV)],
-        ),
+        form("/v1/jobs", &[("request", cover)], &[("src_audio", WAV), ("reference_audio", WAV)]),
         form("/v1/files", &[], &[("file", WAV)]),
         get("/v1/jobs?state=done,failed&kind=generate&limit=3&deleted=false"),
         get(&format!("/v1/jobs?before={ID}")),
         get(&format!("/v1/jobs/{ID}?wait=0.05")),
-        Sample::new(
-            "PATCH",
-            &format!("/v1/jobs/{ID}"),
-            Content::Json(json!({ "title": "x",
-            "liked": true, "tags": ["a", "b"], "deleted": false })),
-        ),
+        Sample::new("PATCH", &format!("/v1/jobs/{ID}"), Content::Json(marks)),
         delete(&format!("/v1/jobs/{ID}?forget=true")),
         delete(&format!("/v1/jobs/{ID}")),
         delete(&format!("/v1/files/{ID}")),
-        post(&format!("/v1/jobs/{ID}/cancel"), json!({})),
-        post(&format!("/v1/jobs/{ID}/retry"), json!({})),
         post("/v1/session", json!({ "key": KEY })),
-    ];
-    let results = "/events /audio /audio?format=pcm /outputs/1.wav /outputs/1.lrc /tracks/1 \
-        /tracks/1.wav /tracks/1/lrc /tracks/1/latents";
-    all.push(get(&format!("/v1/jobs/{ID}")));
-    all.extend(results.split(' ').map(|path| get(&format!("/v1/jobs/{ID}{path}"))));
-    let others = "/ /page/app.js /healthz /readyz /metrics /openapi.json /v1/server /v1/realtime \
-        /v1/files /nothing";
-    all.extend(others.split(' ').map(get));
-    all.extend([
+        get(&format!("/v1/jobs/{ID}")),
         post("/v1/jobs", json!({ "request": { "caption": "rain" } }))
             .with("idempotency-key", "one"),
         get(&format!("/v1/jobs/{ID}/tracks/1")).with("range", "bytes=8-11"),
         get(&format!("/v1/jobs/{ID}/events")).with("last-event-id", "3"),
         Sample::new("OPTIONS", "/v1/jobs", Content::None).with("origin", "https://example.org"),
     ]);
+    let results = "/events /audio /audio?format=pcm /outputs/1.wav /outputs/1.lrc /tracks/1 \
+        /tracks/1.wav /tracks/1/lrc /tracks/1/latents";
+    all.extend(results.split(' ').map(|path| get(&format!("/v1/jobs/{ID}{path}"))));
+    let others = "/ /page/app.js /healthz /readyz /metrics /openapi.json /v1/server /v1/realtime \
+        /v1/files /nothing";
+    all.extend(others.split(' ').map(get));
     all
 }
 
+const OPENAI: &str = r#"
+/v1/audio/speech {"input": "la la", "model": "tiny-speech", "voice": "vivian",
+    "response_format": "pcm", "speed": 1.0, "instructions": "soft", "stream_format": "sse",
+    "language": "english", "task_type": "CustomVoice"}
+/v1/audio/speech {"input": "la", "voice": {"id": "me"}, "response_format": "wav",
+    "ref_audio": "data:audio/wav;base64,UklGRiQAAABXQVZFZm10IBAAAAABAAEA", "ref_text": "la",
+    "x_vector_only_mode": false, "max_new_tokens": 50}
+/v1/audio/generations {"prompt": "rain", "lyrics": "la", "duration": 2, "steps": 8, "cfg": 1.0,
+    "seed": 3, "response_format": "wav", "stream": true}
+/v1/audio/music {"prompt": "rain", "n": 1, "response_format": "flac",
+    "src_audio": "data:audio/wav;base64,UklGRiQAAABXQVZFZm10IBAAAAABAAEA"}
+/v1/chat/completions {"model": "acestep/tiny", "stream": false,
+    "messages": [{"role": "user", "content": "<prompt>rain</prompt><lyrics>la</lyrics>"}],
+    "audio_config": {"duration": 2, "bpm": 90, "format": "wav", "instrumental": true}}
+/v1/chat/completions {"stream": true, "batch_size": 2, "seed": 7, "task_type": "cover",
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "rain"},
+        {"type": "input_audio", "input_audio": {"data": "UklGRiQA", "format": "wav"}}]}],
+    "temperature": 0.9, "top_p": 0.8, "use_format": true}
+"#;
+
 fn openai() -> Vec<Sample> {
-    let data = "data:audio/wav;base64,UklGRiQAAABXQVZFZm10IBAAAAABAAEA";
-    let mut all = vec![
-        post(
-            "/v1/audio/speech",
-            json!({ "input": "la la", "model": "tiny-speech",
-            "voice": "vivian", "response_format": "pcm", "speed": 1.0, "instructions": "soft",
-            "stream_format": "sse", "language": "english", "task_type": "CustomVoice" }),
-        ),
-        post(
-            "/v1/audio/speech",
-            json!({ "input": "la", "voice": { "id": "me" },
-            "response_format": "wav", "ref_audio": data, "ref_text": "la", "x_vector_only_mode": false,
-            "max_new_tokens": 50 }),
-        ),
-        post(
-            "/v1/audio/generations",
-            json!({ "prompt": "rain", "lyrics": "la", "duration": 2,
-            "steps": 8, "cfg": 1.0, "seed": 3, "response_format": "wav", "stream": true }),
-        ),
-        post(
-            "/v1/audio/music",
-            json!({ "prompt": "rain", "n": 1, "src_audio": data,
-            "response_format": "flac" }),
-        ),
-        post(
-            "/v1/chat/completions",
-            json!({ "model": "acestep/tiny", "stream": false,
-            "messages": [{ "role": "user", "content": "<prompt>rain</prompt><lyrics>la</lyrics>" }],
-            "audio_config": { "duration": 2, "bpm": 90, "format": "wav", "instrumental": true } }),
-        ),
-        post(
-            "/v1/chat/completions",
-            json!({ "stream": true, "batch_size": 2, "seed": 7,
-            "messages": [{ "role": "user", "content": [{ "type": "text", "text": "rain" },
-                { "type": "input_audio", "input_audio": { "data": "UklGRiQA", "format": "wav" } }] }],
-            "task_type": "cover", "temperature": 0.9, "top_p": 0.8, "use_format": true }),
-        ),
-        form(
-            "/v1/audio/generations",
-            &[("prompt", "rain"), ("response_format", "wav")],
-            &[("ref_audio", WAV)],
-        ),
+    let mut all = posts(OPENAI);
+    let song = [("prompt", "rain"), ("response_format", "wav")];
+    all.extend([
+        form("/v1/audio/generations", &song, &[("ref_audio", WAV)]),
         form("/v1/audio/voices", &[("name", "x")], &[("audio_sample", WAV)]),
         delete("/v1/audio/voices/me"),
-    ];
+    ]);
     for path in ["/v1/models", "/v1/models/acestep/tiny", "/v1/audio/models", "/v1/audio/voices"] {
         all.push(get(path));
         all.push(get(&format!("/api{path}")));
@@ -270,70 +238,52 @@ fn openai() -> Vec<Sample> {
     all
 }
 
+const UPSTREAM: &str = r#"
+/release_task {"prompt": "rain", "lyrics": "[inst]", "thinking": false, "audio_duration": 2,
+    "bpm": "90", "key_scale": "C major", "time_signature": "4", "vocal_language": "en",
+    "inference_steps": 8, "guidance_scale": 7, "use_random_seed": false, "seed": "7,8",
+    "batch_size": 2, "shift": 3, "audio_format": "flac", "infer_method": "ode",
+    "timesteps": "0.9,0.5,0.1", "use_adg": false, "param_obj": {"duration": 3, "language": "en"},
+    "metas": "{\"bpm\": 80}", "track_classes": "drums,bass", "dcw_enabled": true,
+    "sampler_mode": "euler", "chunk_mask_mode": "auto", "repaint_mode": "balanced",
+    "lm_temperature": 0.85}
+/api/release_task {"description": "a song", "keyScale": "C major", "sample_mode": true,
+    "sample_query": "a song", "use_format": "yes"}
+/release_task {"prompt": "x", "task_type": "cover",
+    "src_audio_path": "/v1/audio?path=$ID%2F1.wav"}
+/release_task {"full_analysis_only": true, "src_audio_path": "$ID/1.wav"}
+/query_result {"task_id_list": ["$ID", "never"]}
+/query_result {"task_id_list": "[\"$ID\"]"}
+/format_input {"prompt": "rain", "lyrics": "la", "temperature": 0.8, "param_obj": {"duration": 3,
+    "bpm": 90, "key": "C major", "time_signature": "4", "language": "en"}}
+/create_random_sample {"sample_type": "simple_mode"}
+/v1/create_sample {"query": "a song", "instrumental": true}
+/v1/init {"model": "tiny", "slot": 1, "init_llm": true}
+/v1/reinitialize {}
+/v1/lora/load {"lora_path": "rock", "adapter_name": "r"}
+/v1/lora/toggle {"use_lora": true}
+/v1/lora/scale {"scale": 0.5}
+/v1/lora/unload {}
+/v1/training/start {}
+/v1/dataset/scan {"audio_dir": "/etc"}
+"#;
+
 fn upstream() -> Vec<Sample> {
-    let task = json!({
-        "prompt": "rain", "lyrics": "[inst]", "thinking": false, "audio_duration": 2, "bpm": "90",
-        "key_scale": "C major", "time_signature": "4", "vocal_language": "en", "inference_steps": 8,
-        "guidance_scale": 7, "use_random_seed": false, "seed": "7,8", "batch_size": 2, "shift": 3,
-        "audio_format": "flac", "infer_method": "ode", "timesteps": "0.9,0.5,0.1", "use_adg": false,
-        "param_obj": { "duration": 3, "language": "en" }, "metas": "{\"bpm\": 80}",
-        "track_classes": "drums,bass", "dcw_enabled": true, "sampler_mode": "euler",
-        "chunk_mask_mode": "auto", "repaint_mode": "balanced", "lm_temperature": 0.85,
-    });
-    let mut all = vec![
-        post("/release_task", task.clone()),
-        post(
-            "/api/release_task",
-            json!({ "description": "a song", "keyScale": "C major",
-            "sample_mode": true, "sample_query": "a song", "use_format": "yes" }),
-        ),
-        post(
-            "/release_task",
-            json!({ "prompt": "x", "task_type": "cover",
-            "src_audio_path": format!("/v1/audio?path={ID}%2F1.wav") }),
-        ),
-        post(
-            "/release_task",
-            json!({ "full_analysis_only": true,
-            "src_audio_path": format!("{ID}/1.wav") }),
-        ),
-        form(
-            "/release_task",
-            &[("prompt", "rain"), ("task_type", "cover"), ("bpm", "90")],
-            &[("src_audio", WAV), ("reference_audio", WAV)],
-        ),
+    let mut all = posts(UPSTREAM);
+    let cover = [("prompt", "rain"), ("task_type", "cover"), ("bpm", "90")];
+    let fields = b"prompt=rain&audio_duration=2&seed=7%2C8&thinking=false".to_vec();
+    all.extend([
+        form("/release_task", &cover, &[("src_audio", WAV), ("reference_audio", WAV)]),
         form("/release_task", &[("prompt", "rain")], &[("ctx_audio", WAV)]),
-        Sample::new(
-            "POST",
-            "/release_task",
-            Content::Raw(b"prompt=rain&audio_duration=2&seed=7%2C8&thinking=false".to_vec()),
-        ),
-        post("/query_result", json!({ "task_id_list": [ID, "never"] })),
-        post("/query_result", json!({ "task_id_list": format!("[\"{ID}\"]") })),
-        post(
-            "/format_input",
-            json!({ "prompt": "rain", "lyrics": "la", "temperature": 0.8,
-            "param_obj": { "duration": 3, "bpm": 90, "key": "C major", "time_signature": "4",
-                "language": "en" } }),
-        ),
-        post("/create_random_sample", json!({ "sample_type": "simple_mode" })),
-        post("/v1/create_sample", json!({ "query": "a song", "instrumental": true })),
-        post("/v1/init", json!({ "model": "tiny", "slot": 1, "init_llm": true })),
-        post("/v1/reinitialize", json!({})),
-        post("/v1/lora/load", json!({ "lora_path": "rock", "adapter_name": "r" })),
-        post("/v1/lora/toggle", json!({ "use_lora": true })),
-        post("/v1/lora/scale", json!({ "scale": 0.5 })),
-        post("/v1/lora/unload", json!({})),
-        post("/v1/training/start", json!({})),
-        post("/v1/dataset/scan", json!({ "audio_dir": "/etc" })),
-    ];
+        Sample::new("POST", "/release_task", Content::Raw(fields)),
+        get(&format!("/v1/audio?path={ID}%2F1.wav")),
+    ]);
     for path in
         ["/v1/model_inventory", "/v1/stats", "/health", "/v1/lora/status", "/v1/audio?path=x"]
     {
         all.push(get(path));
         all.push(get(&format!("/api{path}")));
     }
-    all.push(get(&format!("/v1/audio?path={ID}%2F1.wav")));
     all
 }
 

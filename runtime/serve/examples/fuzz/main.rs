@@ -19,7 +19,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -247,11 +247,10 @@ async fn main() -> io::Result<()> {
         PANICS.fetch_add(1, Ordering::Relaxed);
         hook(panic);
     }));
-    static IS_DRAINING: AtomicBool = AtomicBool::new(false);
     let folder = tempfile::tempdir()?;
     let (_ending, receiver) = watch::channel(false);
     let mut bench = Bench::open(folder.path(), receiver).await?;
-    bench.queue.work("fuzz", support::quick(), &IS_DRAINING);
+    let _worker = bench.queue.work("fuzz", support::quick());
     let _sweeper = bench.queue.sweep(Duration::from_secs(2));
     let corpus = corpus::all();
     for sample in &corpus {

@@ -36,8 +36,9 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 /// An error in acestep.cpp's form: a status and `{"error": text}`.
 struct Failure(ApiError);
 
-impl From<ApiError> for Failure {
-    fn from(error: ApiError) -> Self {
+impl<E: Into<ApiError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: ApiError = error.into();
         let is_id = error.error.code == "job_not_found";
         let status = match error.status {
             // A model or a file that is not here is a fault of the request.

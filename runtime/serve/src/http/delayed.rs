@@ -3,7 +3,7 @@
 //! The header with the job's id is sent after a second at the latest. A client that loses its connection
 //! then has the id, and a proxy sees signs of life, so it keeps the connection.
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::{Body, Bytes},
@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{
-    StreamExt, TryStreamExt,
+    StreamExt,
     stream::{self, BoxStream},
 };
 use tokio::time;
@@ -28,8 +28,9 @@ const SIGN: Duration = Duration::from_secs(10);
 pub(super) async fn answer(
     id: Uuid,
     status: StatusCode,
-    later: impl Future<Output = Response> + Send + 'static,
+    later: impl Future<Output = impl IntoResponse> + Send + 'static,
 ) -> Response {
+    let later = async { later.await.into_response() };
     with_id(begun(status, later, EARLY, SIGN).await, id)
 }
 
@@ -47,16 +48,12 @@ async fn begun(
         let mut later = later?;
         let part: (BoxStream<'static, _>, _) = match time::timeout(sign_after, &mut later).await {
             Ok(response) => (response.into_body().into_data_stream().boxed(), None),
-            Err(_) => (sign().map_err(|never: Infallible| match never {}).boxed(), Some(later)),
+            Err(_) => (stream::once(async { Ok(Bytes::from_static(b" ")) }).boxed(), Some(later)),
         };
         Some(part)
     });
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from_stream(parts.flatten())).into_response()
-}
-
-fn sign() -> impl stream::Stream<Item = Result<Bytes, Infallible>> + Send {
-    stream::once(async { Ok(Bytes::from_static(b" ")) })
 }
 
 #[cfg(test)]

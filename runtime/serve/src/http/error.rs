@@ -32,6 +32,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
+    /// 413 with a message.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    }
+
     /// Adds a solution.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -100,8 +105,7 @@ impl From<JobError> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if error.is_too_large {
-            let message = "the change makes the job too large for the queue";
-            return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+            return Self::too_large("the change makes the job too large for the queue")
                 .hint("the job stays as it is: shorten its title or its tags");
         }
         tracing::error!(%error, "the queue cannot be used");

@@ -17,19 +17,18 @@ use axum::{
 use futures_util::stream;
 use uuid::Uuid;
 
-use super::{Answer, Asker, Caller, Server, extract::Path, hub::Listener};
+use super::{Answer, Asker, Server, extract::Path, hub::Listener};
 use crate::job::JobEvent;
 
-/// Time between two comments.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Time between two comments, which keep proxies from closing a stream.
+pub(in crate::http) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/jobs/{id}/events", get(events))
 }
 
 struct Following {
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     id: Uuid,
     changes: Listener,
     after: u64,
@@ -43,21 +42,21 @@ struct Following {
         content_type = "text/event-stream", body = String),
         (status = 204, description = "the job ended, and all its events were sent")))]
 pub(super) async fn events(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path(id): Path<Uuid>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     // Listen first, so that no change is missed.
-    let changes = server.hub.listen(&server.store, id);
-    let job = server.job(&caller, id).await?;
+    let changes = asker.hub.listen(&asker.store, id);
+    let job = asker.job(id).await?;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-    if job.state.is_ended() && server.store.events(id, after).await?.is_empty() {
+    if job.state.is_ended() && asker.store.events(id, after).await?.is_empty() {
         // A browser connects again after each end of a stream, until it gets this.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let following =
-        Following { server, caller, id, changes, after, waiting: VecDeque::new(), is_over: false };
+        Following { asker, id, changes, after, waiting: VecDeque::new(), is_over: false };
     let stream = stream::unfold(following, |mut following| async {
         let event = following.next().await?;
         Some((Ok::<_, Infallible>(event), following))
@@ -68,7 +67,7 @@ pub(super) async fn events(
 impl Following {
     /// Returns the next event; none after the end of the job or of the server.
     async fn next(&mut self) -> Option<Sent> {
-        let mut ending = self.server.ending.clone();
+        let mut ending = self.asker.ending.clone();
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 self.after = event.n;
@@ -83,9 +82,9 @@ impl Following {
                 return None;
             }
             // The state is read before the events: an end between the two is in both.
-            let job = self.server.job(&self.caller, self.id).await.ok()?;
+            let job = self.asker.job(self.id).await.ok()?;
             self.is_over = job.state.is_ended();
-            self.waiting = self.server.store.events(self.id, self.after).await.ok()?.into();
+            self.waiting = self.asker.store.events(self.id, self.after).await.ok()?.into();
             if self.waiting.is_empty() && !self.is_over {
                 tokio::select! {
                     () = self.changes.changed() => {}

@@ -1,6 +1,6 @@
 //! Parts of requests, whose errors are JSON as all others.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use axum::{
     extract::{
@@ -11,17 +11,30 @@ use axum::{
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, body_timeout};
+use super::{ApiError, Server, body_timeout, security::Caller};
 
-#[derive(Debug)]
-pub(super) struct Asker(pub(super) Arc<Server>, pub(super) Caller);
+/// The server of a request, and the client who asks.
+#[derive(Debug, Clone)]
+pub(super) struct Asker {
+    server: Arc<Server>,
+    /// The name of the client's key, or `local` if there are no keys.
+    pub(super) owner: String,
+}
+
+impl Deref for Asker {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
 
 impl FromRequestParts<Arc<Server>> for Asker {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, of: &Arc<Server>) -> Result<Self, ApiError> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        Ok(Self(of.clone(), caller.ok_or_else(ApiError::no_key)?))
+        let caller = parts.extensions.get::<Caller>().ok_or_else(ApiError::no_key)?;
+        Ok(Self { server: of.clone(), owner: caller.0.clone() })
     }
 }
 

@@ -20,16 +20,15 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    Answer, ApiError, Asker, Caller, Server, body_timeout,
+    Answer, ApiError, Asker, Server, body_timeout,
     extract::{Path, Query},
     form::Form,
     jobs::page,
     quota::Room,
 };
 use crate::{
-    job::{Kind, now},
+    job::Kind,
     maintenance,
-    objects::hex,
     request::{ComposeRequest, SongRequest},
     store::File,
     worker::of_upload,
@@ -100,14 +99,12 @@ pub(super) async fn text(field: &mut Field<'_>, most: usize) -> Result<String, A
 }
 
 pub(super) fn large_texts() -> ApiError {
-    let message = "the texts of the form are larger than 1 MiB";
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    ApiError::too_large("the texts of the form are larger than 1 MiB")
         .hint("a file needs a file name")
 }
 
 pub(super) fn too_large() -> ApiError {
-    let message = "the upload is larger than this server takes";
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    ApiError::too_large("the upload is larger than this server takes")
 }
 
 /// Takes a file: a form with one part.
@@ -118,10 +115,7 @@ pub(super) fn too_large() -> ApiError {
         (status = 413, description = "a file that is too large"),
         (status = 415, description = "a body that is no form"),
     ))]
-pub(super) async fn upload(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Json<File>, ApiError> {
+pub(super) async fn upload(asker: Asker, request: Request) -> Result<Json<File>, ApiError> {
     if !is_form(request.headers()) {
         let message = "send the file as a form (multipart/form-data)";
         let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_form", message);
@@ -129,7 +123,7 @@ pub(super) async fn upload(
     }
     let mut form = Form::of(request).await?;
     let file = match form.next_field().await? {
-        Some(field) => receive(&server, &caller, field).await?,
+        Some(field) => receive(&asker, field).await?,
         None => return Err(ApiError::bad("bad_form", "the form is empty")),
     };
     // The end of the form must be there too.
@@ -161,12 +155,9 @@ struct Files {
 /// Lists the files of the caller, oldest first.
 #[utoipa::path(get, path = "/v1/files", tag = "files", params(List),
     responses((status = 200, description = "the files", body = Files)))]
-pub(super) async fn list(
-    Asker(server, caller): Asker,
-    Query(List { after, limit }): Query<List>,
-) -> Answer {
+pub(super) async fn list(asker: Asker, Query(List { after, limit }): Query<List>) -> Answer {
     let limit = page(limit)?;
-    let files = server.store.files(caller.0, after, limit).await?;
+    let files = asker.store.files(asker.owner.clone(), after, limit).await?;
     Ok(Json(json!({ "files": files })))
 }
 
@@ -178,15 +169,12 @@ pub(super) async fn list(
         (status = 404, description = "no file has this id"),
         (status = 409, description = "a job needs the file"),
     ))]
-pub(super) async fn remove(
-    Asker(server, caller): Asker,
-    Path(id): Path<Uuid>,
-) -> Result<StatusCode, ApiError> {
-    let Some(file) = server.store.file(id).await?.filter(|file| file.owner == caller.0) else {
+pub(super) async fn remove(asker: Asker, Path(id): Path<Uuid>) -> Result<StatusCode, ApiError> {
+    let Some(file) = asker.store.file(id).await?.filter(|file| file.owner == asker.owner) else {
         let message = "no file has this id";
         return Err(ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message));
     };
-    let needed = maintenance::remove_files(&*server.store, &server.objects, vec![file]).await?;
+    let needed = maintenance::remove_files(&*asker.store, &asker.objects, vec![file]).await?;
     if !needed.is_empty() {
         let error = ApiError::new(StatusCode::CONFLICT, "file_needed", "a job needs the file");
         return Err(error.hint("cancel the job, or wait for its end"));
@@ -195,22 +183,18 @@ pub(super) async fn remove(
 }
 
 /// Writes a part of a form to disk. A file that is cut or too large leaves nothing behind.
-pub(super) async fn receive(
-    server: &Server,
-    caller: &Caller,
-    mut field: Field<'_>,
-) -> Result<File, ApiError> {
+pub(super) async fn receive(asker: &Asker, mut field: Field<'_>) -> Result<File, ApiError> {
     let failed = |error: std::io::Error| ApiError::from(of_upload(&error));
     let name = field.file_name().unwrap_or_default().chars().take(255).collect();
     // Dropped on every error, and removed with that.
-    let incoming = tempfile::NamedTempFile::new_in(server.objects.incoming()).map_err(failed)?;
+    let incoming = tempfile::NamedTempFile::new_in(asker.objects.incoming()).map_err(failed)?;
     let (file, path) = incoming.into_parts();
     let mut file = tokio::fs::File::from_std(file);
-    let mut room = Room::of(server, caller).await?;
+    let mut room = Room::of(asker).await?;
     let (mut sum, mut bytes) = (Sha256::new(), 0u64);
     while let Some(chunk) = field.chunk().await.map_err(|error| of_form(&error))? {
         bytes += chunk.len() as u64;
-        if bytes > server.limits.upload as u64 {
+        if bytes > asker.limits.upload as u64 {
             return Err(too_large());
         }
         room.take(chunk.len() as u64)?;
@@ -223,26 +207,24 @@ pub(super) async fn receive(
     // An error of the last write is told here, and nowhere else.
     file.flush().await.map_err(failed)?;
     file.sync_all().await.map_err(failed)?;
-    let (id, owner, sha256) = (Uuid::now_v7(), caller.0.clone(), hex(&sum.finalize()));
-    room.keep(path, File { id, owner, name, bytes, sha256, created: now() }).await
+    room.keep(path, name, bytes, sum).await
 }
 
 /// Checks the files that a request names, and returns their fields and ids: each is a file of the caller.
 /// Paths and addresses are refused.
 pub(super) async fn check(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     kind: Kind,
     request: &Map<String, Value>,
 ) -> Result<Vec<(&'static str, Uuid)>, ApiError> {
     let mut files = Vec::new();
     for (name, value) in named(kind, request)? {
         let file = match Uuid::parse_str(&value) {
-            Ok(id) => server.store.file(id).await?,
+            Ok(id) => asker.store.file(id).await?,
             Err(_) => None,
         };
         match file {
-            Some(file) if file.owner == caller.0 => files.push((name, file.id)),
+            Some(file) if file.owner == asker.owner => files.push((name, file.id)),
             _ => return Err(not_found(name)),
         }
     }
@@ -278,22 +260,20 @@ fn named(
     if matches!(kind, Kind::Generate | Kind::Compose) {
         // Other programs have other names for these fields, so the request is read first.
         let read = match kind {
-            Kind::Compose => ComposeRequest::read(request)?.song,
-            _ => SongRequest::read(request)?,
+            Kind::Compose => ComposeRequest::read(request.clone())?.song,
+            _ => SongRequest::read(request.clone())?,
         };
-        let source = &read.request.source;
-        let lists = [
-            ("reference_audio", source.reference_audio.clone()),
-            ("ref_latents", source.ref_latents.clone()),
-        ];
+        let source = read.request.source;
+        let lists =
+            [("reference_audio", source.reference_audio), ("ref_latents", source.ref_latents)];
         let lists = lists
             .into_iter()
-            .flat_map(|(name, list)| list.unwrap_or_default().into_iter().map(move |v| (name, v)));
+            .flat_map(|(name, list)| list.into_iter().flatten().map(move |value| (name, value)));
         let single = [
-            ("src_audio", source.src_audio.clone()),
-            ("src_latents", source.src_latents.clone()),
-            ("noise", read.noise.clone()),
-            ("conditioning", read.conditioning.clone()),
+            ("src_audio", source.src_audio),
+            ("src_latents", source.src_latents),
+            ("noise", read.noise),
+            ("conditioning", read.conditioning),
         ];
         let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
         return Ok(single.chain(lists).collect());

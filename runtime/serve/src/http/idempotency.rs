@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, Submission, request_files};
+use super::{ApiError, Asker, Submission, request_files};
 use crate::{
     job::Job,
     objects::{hex, list_ids},
@@ -53,15 +53,14 @@ impl Keyed {
     /// Errors: 422 if the key came with another request before.
     pub(super) async fn first(
         self,
-        server: &Server,
-        caller: &Caller,
+        asker: &Asker,
         asked: &Value,
     ) -> Result<(Option<Job>, Submission), ApiError> {
         let Self { key: Some(key), path } = self else { return Ok(Default::default()) };
         let (mut ids, mut contents) = (Vec::new(), HashMap::new());
         list_ids(asked, &mut ids);
         for id in ids.into_iter().take(MOST_FILES) {
-            let file = server.store.file(id).await?.filter(|file| file.owner == caller.0);
+            let file = asker.store.file(id).await?.filter(|file| file.owner == asker.owner);
             contents.extend(file.map(|file| (id, file.sha256)));
         }
         let mut fingerprints = vec![fingerprint(&path, asked, &HashMap::new())];
@@ -69,7 +68,7 @@ impl Keyed {
         if !contents.is_empty() {
             fingerprints.push(fingerprint(&path, asked, &contents));
         }
-        let first = server.store.keyed(caller.0.clone(), key.clone()).await?;
+        let first = asker.store.keyed(asker.owner.clone(), key.clone()).await?;
         if let Some(job) = &first {
             request_files::refuse();
             check(job, &fingerprints)?;

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{Answer, ApiError, Asker, Server, extract};
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, Model},
     stages::{self, BOUNDS},
     store::Counts,
 };
@@ -41,6 +41,11 @@ impl Server {
         let catalog = self.catalog.clone();
         let answer = tokio::task::spawn_blocking(move || question(&*catalog)).await;
         answer.map_err(|_| ApiError::internal("the models cannot be listed"))
+    }
+
+    /// Lists the models.
+    pub(super) async fn models(&self) -> Result<Vec<Model>, ApiError> {
+        self.ask(|catalog| catalog.models()).await
     }
 }
 
@@ -76,26 +81,26 @@ pub(super) async fn ready(State(server): State<Arc<Server>>) -> Answer {
 /// Returns models, voices, limits and the numbers of the caller's jobs.
 #[utoipa::path(get, path = "/v1/server", tag = "server",
     responses((status = 200, description = "properties of the server")))]
-pub(super) async fn server(Asker(server, caller): Asker) -> Answer {
-    let listed = server.ask(|of| (of.models(), of.voices(), of.adapters(), of.missing()));
+pub(super) async fn server(asker: Asker) -> Answer {
+    let listed = asker.ask(|of| (of.models(), of.voices(), of.adapters(), of.missing()));
     let (models, voices, adapters, missing) = listed.await?;
-    let jobs = server.store.counts(Some(caller.0)).await?;
+    let jobs = asker.store.counts(Some(asker.owner.clone())).await?;
     Ok(Json(json!({
-        "version": server.version,
-        "ready": server.is_ready(),
-        "not_warm": server.not_warm(),
+        "version": asker.version,
+        "ready": asker.is_ready(),
+        "not_warm": asker.not_warm(),
         "models": models,
         "voices": voices,
         "adapters": adapters,
         "missing": missing,
-        "device": server.device,
+        "device": asker.device,
         "jobs": jobs,
         "limits": {
-            "queue": server.limits.queue,
-            "upload_bytes": server.limits.upload,
-            "files_bytes": server.limits.files_of_one,
-            "files": server.limits.files_number_of_one,
-            "audio_seconds": server.limits.seconds,
+            "queue": asker.limits.queue,
+            "upload_bytes": asker.limits.upload,
+            "files_bytes": asker.limits.files_of_one,
+            "files": asker.limits.files_number_of_one,
+            "audio_seconds": asker.limits.seconds,
         },
     })))
 }
@@ -172,11 +177,6 @@ fn metrics_text(server: &Server, counts: &Counts) -> String {
     ];
     let states = states.map(|(state, n)| (format!("{{state=\"{state}\"}}"), *n as f64));
     family("acestep_jobs", "gauge", "Jobs by state.", &states);
-    let one = |value: f64| [(String::new(), value)];
-    family("acestep_results_bytes", "gauge", "Size of all results.", &one(*bytes as f64));
-    if let Some(mean) = mean_seconds {
-        family("acestep_job_seconds_mean", "gauge", "Mean time of recent jobs.", &one(*mean));
-    }
     let classes: Vec<_> = server
         .requests
         .iter()
@@ -186,20 +186,22 @@ fn metrics_text(server: &Server, counts: &Counts) -> String {
         })
         .collect();
     family("acestep_http_requests_total", "counter", "Requests by status.", &classes);
-    let waiting = server.waiting.load(Ordering::Relaxed) as f64;
-    let help = "Requests whose answer has not begun.";
-    family("acestep_http_requests_waiting", "gauge", help, &one(waiting));
+    // The server itself is a holder too.
+    let waiting = (Arc::strong_count(&server.waiting) - 1) as f64;
     let ready = f64::from(u8::from(server.is_ready()));
-    family("acestep_ready", "gauge", "1 while a worker is ready.", &one(ready));
     let seconds = server.start.elapsed().as_secs_f64();
-    family("acestep_uptime_seconds", "gauge", "Time since the start.", &one(seconds));
-    if let Some(peak) = acestep_engine::process::peak() {
-        family(
-            "acestep_memory_peak_bytes",
-            "gauge",
-            "Peak memory of the server.",
-            &one(peak as f64),
-        );
+    let peak = acestep_engine::process::peak().map(|peak| peak as f64);
+    for (name, help, value) in [
+        ("acestep_results_bytes", "Size of all results.", Some(*bytes as f64)),
+        ("acestep_job_seconds_mean", "Mean time of recent jobs.", *mean_seconds),
+        ("acestep_http_requests_waiting", "Requests whose answer has not begun.", Some(waiting)),
+        ("acestep_ready", "1 while a worker is ready.", Some(ready)),
+        ("acestep_uptime_seconds", "Time since the start.", Some(seconds)),
+        ("acestep_memory_peak_bytes", "Peak memory of the server.", peak),
+    ] {
+        if let Some(value) = value {
+            family(name, "gauge", help, &[(String::new(), value)]);
+        }
     }
     text
 }

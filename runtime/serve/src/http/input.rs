@@ -18,7 +18,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{ApiError, Caller, Server, error::wrong, files, form::Form};
+use super::{ApiError, Asker, error::wrong, files, form::Form};
 use crate::store::File;
 
 /// The largest size of all texts and names of a form.
@@ -44,6 +44,18 @@ pub(super) fn unread(left: &Map<String, Value>, notices: &mut Vec<String>) -> Re
     }
     notices.extend(left.iter().map(|(key, _)| format!("`{key}` is not read")));
     Ok(())
+}
+
+/// Returns a value of a request that is not null.
+pub(super) fn given<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    object.get(key).filter(|value| !value.is_null())
+}
+
+/// Adds a value to a request, if there is one.
+pub(super) fn put(request: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        request.insert(key.to_owned(), value.into());
+    }
 }
 
 /// Reads a text of a request; an empty one is none.
@@ -94,26 +106,24 @@ impl Input {
     /// it looks like it, else a form. Parts named in `texts` are text even if they come as files.
     /// Errors: a body of another type, that is cut, or too large.
     pub(super) async fn read(
-        server: &Server,
-        caller: &Caller,
+        asker: &Asker,
         mut request: Request,
         texts: &[&str],
     ) -> Result<Self, ApiError> {
         if !files::is_form(request.headers()) {
             DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
         }
-        Self::read_with_sound(server, caller, request, texts).await
+        Self::read_with_sound(asker, request, texts).await
     }
 
     /// Like [`Input::read`], where JSON may hold sound as base64: as large as an upload.
     pub(super) async fn read_with_sound(
-        server: &Server,
-        caller: &Caller,
+        asker: &Asker,
         request: Request,
         texts: &[&str],
     ) -> Result<Self, ApiError> {
         if files::is_form(request.headers()) {
-            return parts(server, caller, request, texts).await;
+            return parts(asker, request, texts).await;
         }
         let kind = request.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -193,12 +203,7 @@ pub(super) fn json_of(
     })
 }
 
-async fn parts(
-    server: &Server,
-    caller: &Caller,
-    request: Request,
-    texts: &[&str],
-) -> Result<Input, ApiError> {
+async fn parts(asker: &Asker, request: Request, texts: &[&str]) -> Result<Input, ApiError> {
     let mut form = Form::of(request).await?;
     let (mut fields, mut stored) = (Vec::new(), Vec::new());
     let mut rest = MOST_TEXT;
@@ -206,7 +211,7 @@ async fn parts(
         let name = field.name().unwrap_or_default().to_owned();
         rest = rest.checked_sub(OF_PART + name.len()).ok_or_else(files::large_texts)?;
         if field.file_name().is_some() && !texts.contains(&name.as_str()) {
-            stored.push((name, files::receive(server, caller, field).await?));
+            stored.push((name, files::receive(asker, field).await?));
             continue;
         }
         let text = files::text(&mut field, rest).await?;

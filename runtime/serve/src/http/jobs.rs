@@ -8,7 +8,7 @@ use std::{str::FromStr, sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     extract::Request,
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub(super) use self::body::NewJob;
 
 use super::{
-    Answer, ApiError, Asker, Caller, Server, Submission, delayed,
+    Answer, ApiError, Asker, Server, Submission, delayed,
     extract::{Path, Query},
     idempotency::Keyed,
 };
@@ -52,7 +52,6 @@ pub(super) fn upload_routes() -> Router<Arc<Server>> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Wait {
     /// Seconds to wait for the end of the job; 0 answers at once.
-    #[serde(default)]
     wait: Option<f64>,
 }
 
@@ -75,40 +74,37 @@ impl Wait {
         (status = 429, description = "the queue is full"),
     ))]
 pub(super) async fn submit(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Query(wait): Query<Wait>,
     request: Request,
 ) -> Answer<Response> {
     let wait = wait.duration()?;
     let keyed = Keyed::of(&request)?;
-    let (new, asked) = body::read(&server, &caller, request).await?;
+    let (new, asked) = body::read(&asker, request).await?;
     let NewJob { kind, request, title, priority } = new;
     labels::check(title.as_deref(), None)?;
-    let (first, submission) = keyed.first(&server, &caller, &asked).await?;
+    let (first, submission) = keyed.first(&asker, &asked).await?;
     let Put { job, existed } = match first {
         Some(job) => Put { job, existed: true },
         None => {
             // No client may overtake the others.
             let priority = priority.clamp(LEAST_PRIORITY, 0);
             let submission = Submission { priority, title, ..submission };
-            server.submit(&caller, kind, request, submission).await?
+            asker.submit(kind, request, submission).await?
         }
     };
     let status = if existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let id = job.id;
     let answer = async move {
         let job = match wait {
-            Some(wait) => server.wait(&caller, id, wait).await?,
+            Some(wait) => asker.wait(id, wait).await?,
             None => job,
         };
         let status = if job.state.is_ended() { StatusCode::OK } else { status };
-        Ok::<_, ApiError>((status, Json(shown(&server, &job).await?)))
+        Ok::<_, ApiError>((status, Json(shown(&asker, &job).await?)))
     };
-    let mut response = delayed::answer(id, status, async { answer.await.into_response() }).await;
-    if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{id}")) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
+    let location = [(header::LOCATION, format!("/v1/jobs/{id}"))];
+    Ok((location, delayed::answer(id, status, answer).await).into_response())
 }
 
 /// Returns a job as clients see it, with its position in the queue.
@@ -128,8 +124,8 @@ pub(super) async fn shown(server: &Server, job: &Job) -> Result<Value, ApiError>
     Ok(object)
 }
 
-async fn present(server: &Server, caller: &Caller, id: Uuid) -> Answer {
-    Ok(Json(shown(server, &server.job(caller, id).await?).await?))
+async fn present(asker: &Asker, id: Uuid) -> Answer {
+    Ok(Json(shown(asker, &asker.job(id).await?).await?))
 }
 
 /// A selection of jobs.
@@ -164,10 +160,10 @@ struct Jobs {
         (status = 200, description = "the jobs", body = Jobs),
         (status = 400, description = "a value that cannot be used"),
     ))]
-pub(super) async fn list(Asker(server, caller): Asker, Query(list): Query<List>) -> Answer {
+pub(super) async fn list(asker: Asker, Query(list): Query<List>) -> Answer {
     let List { state, kind, before, limit, deleted } = list;
     let selection = Selection {
-        owner: Some(caller.0),
+        owner: Some(asker.owner.clone()),
         states: listed("state", state.as_deref())?,
         kinds: listed("kind", kind.as_deref())?,
         before,
@@ -175,8 +171,8 @@ pub(super) async fn list(Asker(server, caller): Asker, Query(list): Query<List>)
         limit: page(limit)?,
     };
     let mut jobs = Vec::new();
-    for job in server.store.list(selection).await? {
-        jobs.push(shown(&server, &job).await?);
+    for job in asker.store.list(selection).await? {
+        jobs.push(shown(&asker, &job).await?);
     }
     Ok(Json(json!({ "jobs": jobs })))
 }
@@ -207,16 +203,12 @@ fn listed<T: FromStr>(field: &str, text: Option<&str>) -> Result<Vec<T>, ApiErro
         (status = 404, description = "no job has this id"),
         (status = 410, description = "the job was removed"),
     ))]
-pub(super) async fn show(
-    Asker(server, caller): Asker,
-    Path(id): Path<Uuid>,
-    Query(wait): Query<Wait>,
-) -> Answer {
+pub(super) async fn show(asker: Asker, Path(id): Path<Uuid>, Query(wait): Query<Wait>) -> Answer {
     let job = match wait.duration()? {
-        Some(wait) => server.wait(&caller, id, wait).await?,
-        None => server.job(&caller, id).await?,
+        Some(wait) => asker.wait(id, wait).await?,
+        None => asker.job(id).await?,
     };
-    Ok(Json(shown(&server, &job).await?))
+    Ok(Json(shown(&asker, &job).await?))
 }
 
 /// Changes title, tags and likes of a job, puts it away or takes it back.
@@ -226,31 +218,27 @@ pub(super) async fn show(
         (status = 400, description = "a title or a tag that is too long, or too many tags"),
         (status = 413, description = "the job would be too large for the queue; it stays as it is"),
     ))]
-pub(super) async fn mark(
-    Asker(server, caller): Asker,
-    Path(id): Path<Uuid>,
-    request: Request,
-) -> Answer {
+pub(super) async fn mark(asker: Asker, Path(id): Path<Uuid>, request: Request) -> Answer {
     let marks: Marks = body::read_change(request).await?;
     labels::check(marks.title.as_deref(), marks.tags.as_deref())?;
-    let job = server.job(&caller, id).await?;
+    let job = asker.job(id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {
         let message = "the job has not ended";
         return Err(
             ApiError::new(StatusCode::CONFLICT, "not_ended", message).hint("cancel it first")
         );
     }
-    server.store.mark(id, marks).await?;
-    present(&server, &caller, id).await
+    asker.store.mark(id, marks).await?;
+    present(&asker, id).await
 }
 
 /// Cancels a job. The answer has the state: `cancelling` until the worker stopped.
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
     responses((status = 200, description = "the job", body = Job)))]
-pub(super) async fn cancel(Asker(server, caller): Asker, Path(id): Path<Uuid>) -> Answer {
-    server.job(&caller, id).await?;
-    server.store.cancel(id).await?;
-    present(&server, &caller, id).await
+pub(super) async fn cancel(asker: Asker, Path(id): Path<Uuid>) -> Answer {
+    asker.job(id).await?;
+    asker.store.cancel(id).await?;
+    present(&asker, id).await
 }
 
 /// Puts a job that failed or was cancelled back into the queue. It must pass the checks of a new one.
@@ -261,9 +249,9 @@ pub(super) async fn cancel(Asker(server, caller): Asker, Path(id): Path<Uuid>) -
         (status = 409, description = "the job is in another state"),
         (status = 429, description = "the queue is full"),
     ))]
-pub(super) async fn retry(Asker(server, caller): Asker, Path(id): Path<Uuid>) -> Answer {
-    server.retry(&caller, id).await?;
-    present(&server, &caller, id).await
+pub(super) async fn retry(asker: Asker, Path(id): Path<Uuid>) -> Answer {
+    asker.retry(id).await?;
+    present(&asker, id).await
 }
 
 /// The choice of an end.
@@ -280,22 +268,22 @@ pub(super) struct Remove {
     responses((status = 200, description = "the job; with `forget` its id alone",
         body = Job)))]
 pub(super) async fn remove(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path(id): Path<Uuid>,
     Query(remove): Query<Remove>,
 ) -> Answer<Response> {
-    let job = server.job(&caller, id).await?;
+    let job = asker.job(id).await?;
     if !job.state.is_ended() {
-        removing(&server.objects, || server.store.cancel(id)).await?;
+        removing(&asker.objects, || asker.store.cancel(id)).await?;
     } else if remove.forget {
         // Results first: a job without results can be removed later, results without a job never.
-        let removed = blocking(&server.objects, move |objects| objects.remove(id, job.attempts));
+        let removed = blocking(&asker.objects, move |objects| objects.remove(id, job.attempts));
         removed.await.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
-        removing(&server.objects, || server.store.forget(id)).await?;
+        removing(&asker.objects, || asker.store.forget(id)).await?;
         return Ok(Json(json!({ "id": id, "state": "forgotten" })).into_response());
     } else {
         let marks = || Marks { deleted: Some(true), ..Marks::default() };
-        removing(&server.objects, || server.store.mark(id, marks())).await?;
+        removing(&asker.objects, || asker.store.mark(id, marks())).await?;
     }
-    Ok(present(&server, &caller, id).await?.into_response())
+    Ok(present(&asker, id).await?.into_response())
 }

@@ -17,19 +17,20 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, header},
+    http::header,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, Server, Submission,
+    ApiError, Asker, Server, Submission,
     error::wrong,
     formats,
     idempotency::Keyed,
     input::{self, Input},
-    results::Pieces,
+    results::{self, Pieces},
 };
 use crate::job::Job;
 
@@ -51,44 +52,45 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 type KeyedRequest = (Map<String, Value>, Option<Job>, Submission);
 
 /// Reads a request.
-async fn asked(
-    server: &Server,
-    caller: &Caller,
-    keyed: Keyed,
-    request: Request,
-) -> Result<KeyedRequest, ApiError> {
-    let body = Input::read_with_sound(server, caller, request, &[]).await?;
-    let (first, submission) = keyed.first(server, caller, &body.asked()).await?;
+async fn asked(asker: &Asker, request: Request) -> Result<KeyedRequest, ApiError> {
+    let keyed = Keyed::of(&request)?;
+    let body = Input::read_with_sound(asker, request, &[]).await?;
+    let (first, submission) = keyed.first(asker, &body.asked()).await?;
     Ok((body.into_object()?, first, submission))
 }
 
 /// Reads a request whose answer is sound.
-async fn asked_for_sound(
-    server: &Server,
-    caller: &Caller,
-    request: Request,
-) -> Result<KeyedRequest, ApiError> {
-    let keyed = Keyed::of(&request)?;
+async fn asked_for_sound(asker: &Asker, request: Request) -> Result<KeyedRequest, ApiError> {
     // The job of a request that is sent again may have ended.
-    if keyed.is_none() {
-        server.has_room().await?;
+    if Keyed::of(&request)?.is_none() {
+        asker.has_room().await?;
     }
-    asked(server, caller, keyed, request).await
+    asked(asker, request).await
+}
+
+/// Returns the sound of a job in pieces: while it is made if it `is_streamed` and its format can be, else whole.
+async fn pieces(
+    asker: Asker,
+    id: Uuid,
+    format: Format,
+    is_raw: bool,
+    is_streamed: bool,
+) -> Result<Pieces, ApiError> {
+    // Samples on their way have 16 bits.
+    let is_wav = format == Format::Wav16 && !is_raw;
+    match is_streamed && (is_raw || is_wav) {
+        true => results::samples(asker, id, is_wav).await,
+        false => results::whole(asker, id, is_raw).await,
+    }
 }
 
 /// Answers with sound. For samples without a header `raw` has their rate, if it is known, and their channels.
 fn sound(pieces: Pieces, format: Format, raw: Option<(Option<u32>, u16)>) -> Response {
     let kind = if raw.is_some() { "audio/pcm" } else { formats::media_type(format) };
-    let body = Body::from_stream(pieces);
-    let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
-    if let Some((sample_rate, channels)) = raw {
-        let headers = response.headers_mut();
-        if let Some(rate) = sample_rate {
-            headers.insert("x-sample-rate", HeaderValue::from(rate));
-        }
-        headers.insert("x-channels", HeaderValue::from(channels));
-    }
-    response
+    let of_samples = raw.map(|(rate, channels)| {
+        (rate.map(|rate| [("x-sample-rate", rate)]), [("x-channels", channels)])
+    });
+    ([(header::CONTENT_TYPE, kind)], of_samples, Body::from_stream(pieces)).into_response()
 }
 
 /// The name before ours in lists of several servers.

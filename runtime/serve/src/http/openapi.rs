@@ -146,68 +146,43 @@ fn of(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
+/// Returns the schema of an object.
+fn object(required: &[&str], properties: Value) -> Value {
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
 /// Schemas of the APIs, and of errors.
 fn schemas() -> Value {
-    let text = json!({ "type": "string" });
+    let (text, integer) = (json!({ "type": "string" }), json!({ "type": "integer" }));
     let maybe = json!({ "type": ["string", "null"] });
+    let error =
+        json!({ "code": text, "message": text, "param": maybe, "hint": maybe, "type": text });
+    let error = object(&["code", "message", "type"], error);
+    let envelope = json!({
+        "data": {}, "code": integer, "error": maybe, "timestamp": integer, "extra": {},
+    });
+    let model = json!({
+        "id": text, "object": { "const": "model" }, "created": integer, "owned_by": text,
+    });
+    let model = object(&["id", "object", "created", "owned_by"], model);
+    let models = json!({
+        "object": { "const": "list" }, "data": { "type": "array", "items": model },
+    });
+    let state = json!({
+        "status": { "enum": ["running", "done", "failed", "cancelled"] }, "error": text,
+    });
+    let forgotten = json!({ "id": text, "state": { "const": "forgotten" } });
+    let detail = json!({ "detail": text, "code": text, "param": maybe });
     json!({
         "Any": { "type": "object" },
-        "Forgotten": {
-            "type": "object",
-            "required": ["id", "state"],
-            "properties": { "id": text, "state": { "const": "forgotten" } },
-        },
-        "Error": {
-            "type": "object",
-            "required": ["error"],
-            "properties": { "error": {
-                "type": "object",
-                "required": ["code", "message", "type"],
-                "properties": {
-                    "code": text, "message": text, "param": maybe, "hint": maybe, "type": text,
-                },
-            } },
-        },
-        "UpstreamError": {
-            "type": "object",
-            "required": ["detail", "code"],
-            "properties": { "detail": text, "code": text, "param": maybe },
-        },
-        "CppError": {
-            "type": "object", "required": ["error"], "properties": { "error": text },
-        },
-        "Envelope": {
-            "type": "object",
-            "required": ["data", "code", "error", "timestamp"],
-            "properties": {
-                "data": {}, "code": { "type": "integer" }, "error": maybe,
-                "timestamp": { "type": "integer" }, "extra": {},
-            },
-        },
-        "Models": {
-            "type": "object",
-            "required": ["object", "data"],
-            "properties": {
-                "object": { "const": "list" },
-                "data": { "type": "array", "items": {
-                    "type": "object",
-                    "required": ["id", "object", "created", "owned_by"],
-                    "properties": {
-                        "id": text, "object": { "const": "model" },
-                        "created": { "type": "integer" }, "owned_by": text,
-                    },
-                } },
-            },
-        },
-        "CppId": { "type": "object", "required": ["id"], "properties": { "id": text } },
-        "CppState": {
-            "type": "object",
-            "required": ["status"],
-            "properties": {
-                "status": { "enum": ["running", "done", "failed", "cancelled"] },
-                "error": text,
-            },
-        },
+        "Forgotten": object(&["id", "state"], forgotten),
+        "Error": object(&["error"], json!({ "error": error })),
+        "UpstreamError": object(&["detail", "code"], detail),
+        "CppError": object(&["error"], json!({ "error": text })),
+        "Envelope": object(&["data", "code", "error", "timestamp"], envelope),
+        "Models": object(&["object", "data"], models),
+        "CppId": object(&["id"], json!({ "id": text })),
+        "CppState": object(&["status"], state),
     })
 }
 
@@ -261,7 +236,7 @@ fn body(path: &str, text: &str) -> Value {
             required.push(name);
         }
     }
-    let object = json!({ "type": "object", "properties": properties, "required": required });
+    let object = object(&required, properties.into());
     let schema = match path {
         // Several songs at once.
         "/synth" => json!({ "anyOf": [object, { "type": "array", "items": object }] }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -30,49 +30,49 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 #[utoipa::path(get, path = "/v1/jobs/{id}/outputs/{name}", tag = "results",
     responses((status = 200, description = "the file"), (status = 404, description = "no such result")))]
 pub(super) async fn output(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path((id, name)): Path<(Uuid, String)>,
     request: Request,
 ) -> Answer<Response> {
-    let job = server.job(&caller, id).await?;
+    let job = asker.job(id).await?;
     let output = job.outputs.iter().find(|output| output.name == name).ok_or_else(no_result)?;
-    file(&server, output, request, ApiError::into_response).await
+    file(&asker, output, request, ApiError::into_response).await
 }
 
 /// Returns the sound of a song, from 1, with or without its ending.
 #[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}", tag = "results",
     responses((status = 200, description = "the sound file")))]
 pub(super) async fn track(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path((id, track)): Path<(Uuid, String)>,
     request: Request,
 ) -> Answer<Response> {
     let (number, ending) =
         track.split_once('.').map_or((track.as_str(), None), |(n, e)| (n, Some(e)));
     let number: u32 = number.parse().map_err(|_| no_result())?;
-    let job = server.job(&caller, id).await?;
+    let job = asker.job(id).await?;
     let is_it = |output: &&Output| {
         output.track == number
             && output.content == Content::Audio
             && ending.is_none_or(|ending| output.name.ends_with(&format!(".{ending}")))
     };
     let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
-    file(&server, output, request, ApiError::into_response).await
+    file(&asker, output, request, ApiError::into_response).await
 }
 
 /// Returns another result of a song: `latents`, `codes`, `lrc`, `words`, `score`, `request`, `peaks`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}/{content}", tag = "results",
     responses((status = 200, description = "the file")))]
 pub(super) async fn content(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path((id, track, content)): Path<(Uuid, u32, String)>,
     request: Request,
 ) -> Answer<Response> {
     let wanted: Content = serde_json::from_value(content.into()).map_err(|_| no_result())?;
-    let job = server.job(&caller, id).await?;
+    let job = asker.job(id).await?;
     let is_it = |output: &&Output| output.track == track && output.content == wanted;
     let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
-    file(&server, output, request, ApiError::into_response).await
+    file(&asker, output, request, ApiError::into_response).await
 }
 
 /// True if a client has the content with this tag already.
@@ -137,23 +137,16 @@ pub(super) async fn file(
         let size = size.map(|size| [(header::CONTENT_RANGE, size)]);
         return Ok((size, refused(error)).into_response());
     }
-    let headers = response.headers_mut();
-    if let Ok(kind) = HeaderValue::from_str(&output.media_type) {
-        headers.insert(header::CONTENT_TYPE, kind);
-    }
     // A result never changes.
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, max-age=31536000, immutable"),
-    );
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        headers.insert(header::ETAG, tag);
-    }
-    Ok(response)
+    let caching = [(header::CACHE_CONTROL, "private, max-age=31536000, immutable")];
+    let headers = [(header::CONTENT_TYPE, output.media_type.clone()), (header::ETAG, tag)];
+    Ok((caching, headers, response).into_response())
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     /// The file has 100 bytes.

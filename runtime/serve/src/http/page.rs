@@ -4,9 +4,8 @@
 use std::sync::{Arc, LazyLock};
 
 use axum::{
-    Extension, Router,
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    Router,
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tower_http::compression::CompressionLayer;
 
 use super::{
-    Answer, ApiError, Asker, Caller, Server,
+    Answer, ApiError, Asker, Server,
     extract::{Path, Query},
     outputs::is_known,
     realtime::{self, Choice, Upgrade},
@@ -72,19 +71,18 @@ impl File {
     }
 
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let mut response = if is_known(headers, &self.tag) {
+        let response = if is_known(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             ([(header::CONTENT_TYPE, self.media_type())], self.bytes).into_response()
         };
-        let headers = response.headers_mut();
-        // A new program has new files at the same addresses.
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
-            headers.insert(header::ETAG, tag);
-        }
-        response
+        let more = [
+            // A new program has new files at the same addresses.
+            (header::CACHE_CONTROL, "no-cache"),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::ETAG, self.tag.as_str()),
+        ];
+        (more, response).into_response()
     }
 }
 
@@ -97,8 +95,7 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 
 /// Answers with the page. Clients of stream-dia2 open their WebSocket at the same address.
 async fn index(
-    State(server): State<Arc<Server>>,
-    caller: Option<Extension<Caller>>,
+    asker: Result<Asker, ApiError>,
     choice: Result<Query<Choice>, ApiError>,
     upgrade: Upgrade,
     headers: HeaderMap,
@@ -107,8 +104,7 @@ async fn index(
         return Ok(named("index.html", &headers));
     }
     // The page needs no key, and so the layer lets everyone pass here.
-    let caller = caller.ok_or_else(ApiError::no_key)?;
-    realtime::stream_tts(Asker(server, caller.0), choice?, upgrade).await
+    realtime::upgraded(asker?, choice?, upgrade, true).await
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {

@@ -17,10 +17,18 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
 use tempfile::TempPath;
+use uuid::Uuid;
 
-use super::{ApiError, Caller, JSON_BYTES, Server, body_timeout::Cut, files, request_files};
-use crate::store::{File, FileCounts};
+use super::{
+    ApiError, Asker, JSON_BYTES, Server, body_timeout::Cut, files, request_files, security::Caller,
+};
+use crate::{
+    job::now,
+    objects::hex,
+    store::{File, FileCounts},
+};
 
 /// Bodies of the largest size that may be in memory at once.
 const BODIES: u64 = 4;
@@ -50,22 +58,19 @@ impl Coming {
 }
 
 /// The place of one job in the queue. It counts until it is dropped: then the store knows the job.
-pub(super) struct QueueSlot<'a> {
-    coming: &'a Coming,
-    owner: &'a str,
-}
+pub(super) struct QueueSlot<'a>(&'a Asker);
 
 impl<'a> QueueSlot<'a> {
-    /// Takes a place for a job of `caller`.
+    /// Takes a place for a job of the client.
     /// Errors: 429 if the queue is full; if it cannot be used.
-    pub(super) async fn take(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
-        let slot = Self { coming: &server.coming_jobs, owner: &caller.0 };
+    pub(super) async fn take(asker: &'a Asker) -> Result<Self, ApiError> {
+        let slot = Self(asker);
         // Counted before the queue is asked: a job that is stored meanwhile is in one of both.
-        let (coming, coming_own) = slot.coming.add(slot.owner, 1);
-        let [all, own] = server.store.waiting(caller.0.clone()).await?;
-        let limits = &server.limits;
+        let (coming, coming_own) = asker.coming_jobs.add(&asker.owner, 1);
+        let [all, own] = asker.store.waiting(asker.owner.clone()).await?;
+        let limits = &asker.limits;
         if all + coming > limits.queue || own + coming_own > limits.queue_of_one {
-            let mean = server.store.counts(None).await?.mean_seconds;
+            let mean = asker.store.counts(None).await?.mean_seconds;
             let seconds = mean.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(all, seconds as u64));
         }
@@ -75,7 +80,7 @@ impl<'a> QueueSlot<'a> {
 
 impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
-        self.coming.remove(self.owner, 1);
+        self.0.coming_jobs.remove(&self.0.owner, 1);
     }
 }
 
@@ -131,34 +136,41 @@ pub(super) async fn layer(
 
 /// The room of one upload. Its bytes count until it is dropped: then the store knows the file.
 pub(super) struct Room<'a> {
-    server: &'a Server,
-    owner: &'a str,
+    asker: &'a Asker,
     stored: FileCounts,
     bytes: u64,
 }
 
 impl<'a> Room<'a> {
-    /// The room that is left for a file of `caller`.
+    /// The room that is left for a file of the client.
     /// Errors: 413 if the client has as many files as it may; if the queue cannot be used.
-    pub(super) async fn of(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
-        let owner = &caller.0;
-        let mut room = Self { server, owner, stored: FileCounts::default(), bytes: 0 };
-        server.coming_files.add(owner, 1);
+    pub(super) async fn of(asker: &'a Asker) -> Result<Self, ApiError> {
+        let mut room = Self { asker, stored: FileCounts::default(), bytes: 0 };
+        asker.coming_files.add(&asker.owner, 1);
         room.settle().await?;
         Ok(room)
     }
 
-    /// Keeps a whole file. What is stored is read again: others may have been stored since it began.
+    /// Keeps a whole file, and gives it an id. What is stored is read again: others may have been stored since it
+    /// began.
     /// Errors: 413 if there is no room any more; if it cannot be stored.
-    pub(super) async fn keep(mut self, whole: TempPath, file: File) -> Result<File, ApiError> {
+    pub(super) async fn keep(
+        mut self,
+        whole: TempPath,
+        name: String,
+        bytes: u64,
+        sum: Sha256,
+    ) -> Result<File, ApiError> {
         self.settle().await?;
-        request_files::keep(self.server, whole, file.id).await?;
-        self.server.store.put_file(file.clone()).await?;
+        let (id, owner, sha256) = (Uuid::now_v7(), self.asker.owner.clone(), hex(&sum.finalize()));
+        let file = File { id, owner, name, bytes, sha256, created: now() };
+        request_files::keep(self.asker, whole, id).await?;
+        self.asker.store.put_file(file.clone()).await?;
         Ok(file)
     }
 
     async fn settle(&mut self) -> Result<(), ApiError> {
-        self.stored = self.server.store.stored(self.owner.to_owned()).await?;
+        self.stored = self.asker.store.stored(self.asker.owner.clone()).await?;
         self.take(0)
     }
 
@@ -166,9 +178,10 @@ impl<'a> Room<'a> {
     /// Errors: 413 if there is none.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), ApiError> {
         self.bytes += bytes;
-        let (coming, own) = self.server.coming.add(self.owner, bytes);
-        let (_, own_files) = self.server.coming_files.add(self.owner, 0);
-        let (limits, stored) = (&self.server.limits, &self.stored);
+        let Self { asker, stored, .. } = &*self;
+        let (coming, own) = asker.coming.add(&asker.owner, bytes);
+        let (_, own_files) = asker.coming_files.add(&asker.owner, 0);
+        let limits = &asker.limits;
         let message = if stored.own_files + own_files > limits.files_number_of_one {
             "this client has as many files as it may"
         } else if stored.own_bytes + own > limits.files_of_one {
@@ -186,7 +199,8 @@ impl<'a> Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        self.server.coming.remove(self.owner, self.bytes);
-        self.server.coming_files.remove(self.owner, 1);
+        let Self { asker, bytes, .. } = self;
+        asker.coming.remove(&asker.owner, *bytes);
+        asker.coming_files.remove(&asker.owner, 1);
     }
 }

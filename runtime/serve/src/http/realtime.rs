@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{Answer, ApiError, Asker, Caller, Server, extract::Query, input};
+use super::{Answer, ApiError, Asker, Server, extract::Query, input};
 use crate::catalog::Speech;
 use heartbeat::Heartbeat;
 use messages::Sent;
@@ -47,7 +47,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/realtime", get(realtime)).route("/ws/stream_tts", get(stream_tts))
+    let plain = get(|asker, choice, upgrade| upgraded(asker, choice, upgrade, false));
+    // For clients of stream-dia2.
+    let framed = get(|asker, choice, upgrade| upgraded(asker, choice, upgrade, true));
+    Router::new().route("/v1/realtime", plain).route("/ws/stream_tts", framed)
 }
 
 /// The choice of a connection.
@@ -55,37 +58,17 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Choice {
     /// The model of texts that name none.
-    #[serde(default)]
     model: Option<String>,
     /// The voice of texts that name none: some clients cannot name one.
-    #[serde(default)]
     voice: Option<String>,
 }
 
 pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
-/// Upgrades the connection.
-async fn realtime(
-    Asker(server, caller): Asker,
-    Query(choice): Query<Choice>,
-    upgrade: Upgrade,
-) -> Answer<Response> {
-    upgraded(server, caller, choice, upgrade, false).await
-}
-
-/// Upgrades the connection of a client of stream-dia2.
-pub(super) async fn stream_tts(
-    Asker(server, caller): Asker,
-    Query(choice): Query<Choice>,
-    upgrade: Upgrade,
-) -> Answer<Response> {
-    upgraded(server, caller, choice, upgrade, true).await
-}
-
-async fn upgraded(
-    server: Arc<Server>,
-    caller: Caller,
-    Choice { model, voice }: Choice,
+/// Upgrades the connection; one of a client of stream-dia2 if it `is_framed`.
+pub(super) async fn upgraded(
+    asker: Asker,
+    Query(Choice { model, voice }): Query<Choice>,
     upgrade: Upgrade,
     is_framed: bool,
 ) -> Answer<Response> {
@@ -96,7 +79,7 @@ async fn upgraded(
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE);
     let voice = voice.map(|name| ("voice".to_owned(), Value::from(name)));
     let voice: Map<String, Value> = voice.into_iter().collect();
-    let facts = facts(&server, &with_model(model.as_deref(), voice.clone())).await;
+    let facts = facts(&asker, &with_model(model.as_deref(), voice.clone())).await;
     if let (None, Some(name)) = (&facts, &model) {
         let message = format!("the model of speech `{name}` is not here");
         let status = axum::http::StatusCode::NOT_FOUND;
@@ -105,8 +88,7 @@ async fn upgraded(
     }
     Ok(upgrade.on_upgrade(move |socket| async move {
         let mut session = Session {
-            server,
-            caller,
+            asker,
             socket,
             model,
             waiting: VecDeque::new(),
@@ -151,8 +133,7 @@ impl Turn {
 
 /// A connection.
 struct Session {
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     socket: WebSocket,
     /// The model of texts that name none.
     model: Option<String>,
@@ -189,9 +170,9 @@ impl From<axum::Error> for Gone {
 
 impl Session {
     async fn run(&mut self, facts: Option<(String, Speech)>) -> Result<(), Gone> {
-        if !self.server.takes_jobs() {
+        if !self.asker.takes_jobs() {
             self.send(json!({ "event": "warming" })).await?;
-            while !self.server.takes_jobs() {
+            while !self.asker.takes_jobs() {
                 self.check_end().await?;
                 tokio::select! {
                     message = self.receive_idle() => self.take_idle(message).await?,
@@ -199,12 +180,12 @@ impl Session {
                 }
             }
         }
-        let mut ready = json!({ "event": "ready", "channels": 1, "version": self.server.version });
+        let mut ready = json!({ "event": "ready", "channels": 1, "version": self.asker.version });
         if let Some((model, speech)) = facts {
             ready["model"] = model.into();
             ready["sample_rate"] = speech.sample_rate.into();
         }
-        if let Some(why) = self.server.not_warm() {
+        if let Some(why) = self.asker.not_warm() {
             // Another model may be the one of this client.
             ready["notices"] = json!([why]);
         }
@@ -213,7 +194,7 @@ impl Session {
             self.check_end().await?;
             self.fill();
             let Some(turn) = self.waiting.pop_front() else {
-                let over = self.server.over();
+                let over = self.asker.over();
                 tokio::select! {
                     message = self.receive_idle() => self.take_idle(message).await?,
                     () = over => {}
@@ -250,7 +231,7 @@ impl Session {
 
     /// Sends a message. Over HTTP/2 the connection does not limit the time in which its client takes it.
     async fn message(&mut self, message: Message) -> Result<(), Gone> {
-        let sent = time::timeout(self.server.limits.answer, self.socket.send(message)).await;
+        let sent = time::timeout(self.asker.limits.answer, self.socket.send(message)).await;
         Ok(sent.map_err(|_| Gone)??)
     }
 
@@ -264,7 +245,7 @@ impl Session {
 
     /// Closes the connection if the server ends.
     async fn check_end(&mut self) -> Result<(), Gone> {
-        if !*self.server.ending.borrow() {
+        if !*self.asker.ending.borrow() {
             return Ok(());
         }
         let frame = CloseFrame { code: close_code::AWAY, reason: "the server ends".into() };
@@ -338,7 +319,7 @@ impl Session {
     async fn look_up(&mut self) {
         let mut request = self.voice.clone();
         request.extend(self.settings.clone());
-        let facts = facts(&self.server, &self.with_model(request)).await;
+        let facts = facts(&self.asker, &self.with_model(request)).await;
         self.can_append = facts.is_some_and(|(_, speech)| speech.can_append);
     }
 

@@ -3,13 +3,12 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
 use axum::{
     body::Bytes,
-    http::{HeaderValue, StatusCode},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use futures_util::{
@@ -21,7 +20,7 @@ use tokio::time;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, stream::follow, wav};
+use super::{ApiError, Asker, Server, stream::follow, wav};
 use crate::{
     job::{Content, Job, Output, State},
     maintenance::blocking,
@@ -58,16 +57,16 @@ fn done(job: Job) -> Result<Job, ApiError> {
 
 /// Waits for the end of a job, as long as the server lets a request wait.
 /// Errors: the reason of a failure; 409 for a cancelled job; 504 if it goes on.
-pub(super) async fn finished(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
-    done(server.wait(caller, id, server.limits.wait).await?)
+pub(super) async fn finished(asker: &Asker, id: Uuid) -> Result<Job, ApiError> {
+    done(asker.wait(id, asker.limits.wait).await?)
 }
 
 /// Waits for the end of a job within an answer that has begun, however long that is.
 /// Errors: the reason of a failure; 409 for a cancelled job; 504 if the server ends.
-pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+pub(super) async fn ended(asker: &Asker, id: Uuid) -> Result<Job, ApiError> {
     loop {
-        let job = server.wait(caller, id, server.limits.wait).await?;
-        if job.state.is_ended() || *server.ending.borrow() {
+        let job = asker.wait(id, asker.limits.wait).await?;
+        if job.state.is_ended() || *asker.ending.borrow() {
             return done(job);
         }
     }
@@ -75,10 +74,10 @@ pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<
 
 /// Waits a moment, so that a job that fails at once answers with a status.
 /// Errors: the reason of the failure; 507 while a worker waits for a full disk.
-async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
-    let job = server.wait(caller, id, EARLY).await?;
+async fn began(asker: &Asker, id: Uuid) -> Result<(), ApiError> {
+    let job = asker.wait(id, EARLY).await?;
     // An answer that begins now would have no byte until there is room.
-    if job.state.is_ended() { done(job).map(drop) } else { server.has_room().await }
+    if job.state.is_ended() { done(job).map(drop) } else { asker.has_room().await }
 }
 
 /// Returns the results of a kind, by song.
@@ -86,8 +85,17 @@ pub(super) fn of(job: &Job, content: Content) -> impl Iterator<Item = &Output> {
     job.outputs.iter().filter(move |output| output.content == content)
 }
 
-pub(super) fn sound(job: &Job) -> Result<&Output, ApiError> {
-    of(job, Content::Audio).next().ok_or_else(|| ApiError::internal("the job has no sound"))
+/// Returns the first result of a kind. The error calls it `name`.
+pub(super) fn first<'a>(
+    job: &'a Job,
+    content: Content,
+    name: &str,
+) -> Result<&'a Output, ApiError> {
+    of(job, content).next().ok_or_else(|| ApiError::internal(format!("the job has no {name}")))
+}
+
+fn sound(job: &Job) -> Result<&Output, ApiError> {
+    first(job, Content::Audio, "sound")
 }
 
 pub(super) fn no_result() -> ApiError {
@@ -121,16 +129,11 @@ pub(super) type Pieces = BoxStream<'static, Piece>;
 
 /// Returns the finished sound of a job in pieces, when the job has ended: its file, or, if it `is_raw`, the
 /// samples alone of a WAV of 16 bits. A later failure cuts the body.
-pub(super) async fn whole(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-    is_raw: bool,
-) -> Result<Pieces, ApiError> {
-    began(&server, &caller, id).await?;
+pub(super) async fn whole(asker: Asker, id: Uuid, is_raw: bool) -> Result<Pieces, ApiError> {
+    began(&asker, id).await?;
     let pieces = async move {
-        let job = ended(&server, &caller, id).await.map_err(other)?;
-        let place = place(&server, sound(&job).map_err(other)?).await.map_err(other)?;
+        let job = ended(&asker, id).await.map_err(other)?;
+        let place = place(&asker, sound(&job).map_err(other)?).await.map_err(other)?;
         opened(&place, is_raw).await
     };
     Ok(stream::once(pieces).try_flatten().boxed())
@@ -146,38 +149,25 @@ async fn opened(place: &Path, is_raw: bool) -> io::Result<Pieces> {
 /// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
 /// if `is_wav`. This is the one place where sound is streamed; a job without a preview gives its
 /// finished sound.
-pub(super) async fn samples(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-    is_wav: bool,
-) -> Result<Pieces, ApiError> {
-    let mut begin = Box::pin(begin(server.clone(), caller, id, is_wav));
+pub(super) async fn samples(asker: Asker, id: Uuid, is_wav: bool) -> Result<Pieces, ApiError> {
+    let mut begin = Box::pin(begin(asker.clone(), id, is_wav));
     match time::timeout(EARLY, &mut begin).await {
         Ok(pieces) => pieces,
         // The answer begins; the wait goes on within its body.
         Err(_) => {
-            server.has_room().await?;
+            asker.has_room().await?;
             Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed())
         }
     }
 }
 
-async fn begin(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-    is_wav: bool,
-) -> Result<Pieces, ApiError> {
-    match follow(server.clone(), caller.clone(), id).await {
-        Ok(sound) => {
-            let header = is_wav.then(|| Ok(wav::header(sound.format)));
-            Ok(stream::iter(header).chain(sound.into_stream()).boxed())
-        }
+async fn begin(asker: Asker, id: Uuid, is_wav: bool) -> Result<Pieces, ApiError> {
+    match follow(asker.clone(), id).await {
+        Ok(sound) => Ok(sound.into_stream(is_wav).boxed()),
         Err(error) if error.error.code == "no_sound" => {
             // The job has ended: its sound is there, or the reason why not.
-            let job = finished(&server, &caller, id).await?;
-            let place = place(&server, sound(&job)?).await?;
+            let job = finished(&asker, id).await?;
+            let place = place(&asker, sound(&job)?).await?;
             let pieces = opened(&place, !is_wav).await;
             pieces.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
         }
@@ -192,10 +182,5 @@ fn other(error: ApiError) -> io::Error {
 
 /// Adds the id of the job to an answer, also to an error.
 pub(super) fn with_id(answer: impl IntoResponse, id: Uuid) -> Response {
-    let mut response = answer.into_response();
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
-        headers.insert("x-job-id", value);
-    }
-    response
+    ([("x-job-id", id.to_string())], answer).into_response()
 }

@@ -29,8 +29,8 @@ const OPEN: [&str; 5] = ["/health", "/api/health", "/healthz", "/readyz", "/"];
 const OPEN_FOLDERS: [&str; 1] = ["/page/"];
 
 /// The client of a request: the name of its key, or `local` if there are no keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller(pub String);
+#[derive(Debug, Clone)]
+pub(super) struct Caller(pub(super) String);
 
 /// A key, by its SHA-256.
 #[derive(Debug, Clone)]
@@ -135,8 +135,8 @@ fn without_port(host: &str) -> &str {
 
 /// Returns the key of a request: of a header, or of the page's cookie.
 fn key_of(headers: &HeaderMap) -> Option<String> {
-    let text = |name: &header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(value) = text(&header::AUTHORIZATION) {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(value) = text("authorization") {
         // Upstream takes a key without the word too. Another word, such as `Basic`, is for a proxy.
         match value.trim().split_once(' ') {
             None => return Some(value.trim().to_owned()),
@@ -146,12 +146,11 @@ fn key_of(headers: &HeaderMap) -> Option<String> {
             Some(_) => {}
         }
     }
-    if let Some(value) = headers.get("x-api-key").and_then(|value| value.to_str().ok()) {
+    if let Some(value) = text("x-api-key") {
         return Some(value.trim().to_owned());
     }
-    let cookies = text(&header::COOKIE)?;
-    let cookie = cookies.split(';').filter_map(|cookie| cookie.trim().split_once('='));
-    cookie.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
+    let mut cookies = text("cookie")?.split(';').filter_map(|one| one.trim().split_once('='));
+    cookies.find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
 }
 
 pub(super) async fn layer(
@@ -166,13 +165,10 @@ pub(super) async fn layer(
     };
     let told = |response| with_origin(response, security, allowed.as_ref());
     if allowed.is_some() && request.method() == Method::OPTIONS {
-        let mut response = told(StatusCode::NO_CONTENT.into_response());
         // Clients have headers of their own, such as those of OpenAI.
-        if let Some(names) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
-            let headers = response.headers_mut();
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
-        }
-        return response;
+        let names = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        let names = names.map(|names| [(header::ACCESS_CONTROL_ALLOW_HEADERS, names)]);
+        return told((names, StatusCode::NO_CONTENT).into_response());
     }
     let path = request.uri().path();
     let is_open = OPEN.contains(&path) || OPEN_FOLDERS.iter().any(|of| path.starts_with(of));
@@ -183,10 +179,7 @@ pub(super) async fn layer(
         }
         Err(_) if is_open || is_login => {}
         Err(error) => {
-            let mut response = error.into_response();
-            let bearer = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-            return told(response);
+            return told(([(header::WWW_AUTHENTICATE, "Bearer")], error).into_response());
         }
     }
     told(next.run(request).await)

@@ -5,11 +5,11 @@ use std::{io, path, pin::pin, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, Bytes},
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use tokio::{
     fs::File,
@@ -20,7 +20,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    Answer, ApiError, Asker, Caller, Server,
+    Answer, ApiError, Asker, Server,
     extract::{Path, Query},
     hub::Listener,
     relay::{BEGAN_AGAIN, Relayed},
@@ -52,17 +52,15 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 
 pub(super) struct Sound {
     pub(super) format: PreviewFormat,
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     changes: Listener,
     lease: Lease,
     source: Source,
     file: File,
     /// The time of the last question to the queue; none if the job changed since then.
     asked: Option<Instant>,
-    is_over: bool,
-    /// True if the job ended because someone cancelled it.
-    is_cancelled: bool,
+    /// The state of a job that ended.
+    ended: Option<JobState>,
 }
 
 /// The origin of the samples.
@@ -151,19 +149,15 @@ impl Looked {
 }
 
 /// Waits for the first samples of a job, and follows them.
-/// Errors: as [`Server::job`]; 409 if the job ended without sound; 503 if the server ends.
-pub(super) async fn follow(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-) -> Result<Sound, ApiError> {
+/// Errors: as [`Asker::job`]; 409 if the job ended without sound; 503 if the server ends.
+pub(super) async fn follow(asker: Asker, id: Uuid) -> Result<Sound, ApiError> {
     // Listen first, so that no change is missed.
-    let mut changes = server.hub.listen(&server.store, id);
-    let mut over = pin!(server.over());
+    let mut changes = asker.hub.listen(&asker.store, id);
+    let mut over = pin!(asker.over());
     let mut looked = Looked::default();
     let mut pause = SOON;
     loop {
-        let job = server.job(&caller, id).await?;
+        let job = asker.job(id).await?;
         let asked = Instant::now();
         if looked.attempt != job.attempts {
             looked = Looked { attempt: job.attempts, ..Looked::default() };
@@ -172,22 +166,11 @@ pub(super) async fn follow(
         // The file is looked for often, the queue is asked seldom.
         loop {
             if let Some(lease) = lease(&job) {
-                let found = looked.look(&server, &job, &lease).await;
+                let found = looked.look(&asker, &job, &lease).await;
                 let found = found.map_err(|error| ApiError::from(of_files(&error)))?;
                 if let Some((format, file, source)) = found {
-                    let (asked, is_over, is_cancelled) = (Some(asked), false, false);
-                    return Ok(Sound {
-                        format,
-                        server,
-                        caller,
-                        changes,
-                        lease,
-                        source,
-                        file,
-                        asked,
-                        is_over,
-                        is_cancelled,
-                    });
+                    let (asked, ended) = (Some(asked), None);
+                    return Ok(Sound { format, asker, changes, lease, source, file, asked, ended });
                 }
             }
             if job.state.is_ended() && looked.is_over() {
@@ -237,10 +220,10 @@ fn lease(job: &Job) -> Option<Lease> {
 impl Sound {
     /// Gives a part of a text to the run. A run that is over takes nothing more.
     pub(super) async fn send_text(&self, part: TextPart) -> io::Result<()> {
-        let live = match (&self.source, self.server.objects.live()) {
+        let live = match (&self.source, self.asker.objects.live()) {
             (Source::Elsewhere(_), Some(live)) => live,
             _ => {
-                let folder = self.server.objects.attempt_folder(&self.lease);
+                let folder = self.asker.objects.attempt_folder(&self.lease);
                 let sent = tokio::task::spawn_blocking(move || arriving::send(&folder, &part));
                 return sent.await.map_err(io::Error::other)?;
             }
@@ -249,7 +232,7 @@ impl Sound {
         loop {
             let told = live.send_text(self.lease.clone(), part.clone()).await;
             let Err(error) = told else { return Ok(()) };
-            match self.server.job(&self.caller, self.lease.id).await {
+            match self.asker.job(self.lease.id).await {
                 Ok(job) if job.state.is_ended() || self.lease.is_over(&job) => return Ok(()),
                 _ if begin.elapsed() > PATIENCE => return Err(error),
                 _ => time::sleep(ASK).await,
@@ -259,17 +242,17 @@ impl Sound {
 
     /// Returns the next samples; none at the end. A job that failed, was cancelled or began again is an error.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let mut over = pin!(self.server.over());
+        let mut over = pin!(self.asker.over());
         let mut piece = vec![0; PIECE];
         loop {
             // Asked before the look at the file: samples may come before the end.
-            let is_whole = self.is_over && self.source.is_whole()?;
+            let is_whole = self.ended.is_some() && self.source.is_whole()?;
             let length = self.file.read(&mut piece).await?;
             if length > 0 {
                 piece.truncate(length);
                 return Ok(Some(piece.into()));
             }
-            if is_whole && self.is_cancelled {
+            if is_whole && self.ended == Some(JobState::Cancelled) {
                 // The sound that was made is not the whole one.
                 return Err(io::Error::other(CANCELLED));
             }
@@ -285,14 +268,13 @@ impl Sound {
                 }
                 continue;
             }
-            let job = self.server.job(&self.caller, self.lease.id).await;
+            let job = self.asker.job(self.lease.id).await;
             let job = job.map_err(|error| io::Error::other(error.error.message))?;
             self.asked = Some(Instant::now());
             if self.lease.is_over(&job) {
                 return Err(io::Error::other(BEGAN_AGAIN));
             }
-            self.is_over = job.state.is_ended();
-            self.is_cancelled = job.state == JobState::Cancelled;
+            self.ended = Some(job.state).filter(|state| state.is_ended());
             if let Some(error) = job.error {
                 return Err(io::Error::other(error.message));
             }
@@ -303,21 +285,20 @@ impl Sound {
     pub(super) async fn goes_on(&self) -> bool {
         match &self.source {
             Source::Here(_) => {
-                preview::goes_on(&self.server.objects.attempt_folder(&self.lease)).await
+                preview::goes_on(&self.asker.objects.attempt_folder(&self.lease)).await
             }
             Source::Elsewhere(relayed) => relayed.goes_on(),
         }
     }
 
-    pub(super) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
-        stream::unfold(Some(self), |sound| async {
-            let mut sound = sound?;
-            match sound.next().await {
-                Ok(Some(bytes)) => Some((Ok(bytes), Some(sound))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        })
+    /// Returns the samples, after the header of a WAV file if `is_wav`.
+    pub(super) fn into_stream(self, is_wav: bool) -> impl Stream<Item = io::Result<Bytes>> + Send {
+        let header = is_wav.then(|| Ok(wav::header(self.format)));
+        let samples = stream::try_unfold(self, |mut sound| async move {
+            let next = sound.next().await;
+            next.map(|bytes| Some((bytes?, sound)))
+        });
+        stream::iter(header).chain(samples)
     }
 }
 
@@ -326,7 +307,6 @@ impl Sound {
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
     /// `wav` (of unknown length) or `pcm` (16-bit integers, little endian).
-    #[serde(default)]
     format: Option<String>,
 }
 
@@ -335,7 +315,7 @@ pub(super) struct Form {
 #[utoipa::path(get, path = "/v1/jobs/{id}/audio", tag = "results", params(Form),
     responses((status = 200, description = "samples as they are made", content_type = "audio/wav")))]
 pub(super) async fn audio(
-    Asker(server, caller): Asker,
+    asker: Asker,
     Path(id): Path<Uuid>,
     Query(form): Query<Form>,
 ) -> Answer<Response> {
@@ -347,20 +327,10 @@ pub(super) async fn audio(
             return Err(ApiError::bad("bad_value", message).param("format").hint("wav or pcm"));
         }
     };
-    let sound = follow(server, caller, id).await?;
-    Ok(answer(sound, is_raw))
-}
-
-/// Answers with sound while it is made.
-pub(super) fn answer(sound: Sound, is_raw: bool) -> Response {
-    use futures_util::StreamExt as _;
-    let format = sound.format;
-    let header = (!is_raw).then(|| Ok(wav::header(format)));
-    let body = Body::from_stream(stream::iter(header).chain(sound.into_stream()));
+    let sound = follow(asker, id).await?;
+    let PreviewFormat { sample_rate, channels } = sound.format;
     let kind = if is_raw { "audio/pcm" } else { "audio/wav" };
-    let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
-    let headers = response.headers_mut();
-    headers.insert("x-sample-rate", HeaderValue::from(format.sample_rate));
-    headers.insert("x-channels", HeaderValue::from(format.channels));
-    response
+    let body = Body::from_stream(sound.into_stream(!is_raw));
+    let of_samples = ([("x-sample-rate", sample_rate)], [("x-channels", channels)]);
+    Ok(([(header::CONTENT_TYPE, kind)], of_samples, body).into_response())
 }

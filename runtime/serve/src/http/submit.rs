@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, JSON_BYTES, Server, files, idempotency, input, quota::QueueSlot,
-    request_files,
+    ApiError, Asker, JSON_BYTES, Server, files, idempotency, input, quota::QueueSlot, request_files,
 };
 use crate::{
     catalog::Checked,
@@ -33,27 +32,25 @@ pub struct Submission {
     pub notices: Vec<String>,
 }
 
-impl Server {
+impl Asker {
     /// Checks a request and puts it into the queue. Every API submits through this function.
     /// Errors: a request that cannot be run; 429 if the queue is full.
-    pub(crate) async fn submit(
+    pub(super) async fn submit(
         &self,
-        caller: &Caller,
         kind: Kind,
         mut request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
         if input::size(&request) > JSON_BYTES {
-            let message = "the request without its sound is larger than 1 MiB";
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+            return Err(ApiError::too_large("the request without its sound is larger than 1 MiB"));
         }
-        let _slot = QueueSlot::take(self, caller).await?;
+        let _slot = QueueSlot::take(self).await?;
         if kind == Kind::Speak
             && let Some(model) = self.model_of_speech(&request).await?
         {
             request.insert("model".to_owned(), model);
         }
-        let named = files::check(self, caller, kind, &request).await?;
+        let named = files::check(self, kind, &request).await?;
         let checked = self.checked(kind, &request).await?;
         let Submission { idempotency_key, fingerprints, priority, title, mut notices } = submission;
         notices.extend(checked.notices);
@@ -72,7 +69,7 @@ impl Server {
             priority,
             title,
             notices,
-            ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
+            ..NewJob::new(kind, checked.model, Value::Object(request), &self.owner)
         };
         // Before the job is stored: a client that goes away meanwhile must not take its files along.
         request_files::take(&job.request);
@@ -92,24 +89,24 @@ impl Server {
 
     /// Puts a job that failed or was cancelled back into the queue. It takes a place there, and its files
     /// and models may be gone since, so it passes the checks of a new job.
-    /// Errors: as [`Server::job`] and [`Server::submit`]; 409 for a job in another state.
-    pub(super) async fn retry(&self, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
+    /// Errors: as [`Asker::job`] and [`Asker::submit`]; 409 for a job in another state.
+    pub(super) async fn retry(&self, id: Uuid) -> Result<(), ApiError> {
         let wrong_state = || {
             let message =
                 "only a job that failed or was cancelled, and has no results, can run again";
             ApiError::new(StatusCode::CONFLICT, "wrong_state", message)
                 .hint("submit its request again")
         };
-        let job = self.job(caller, id).await?;
+        let job = self.job(id).await?;
         if !matches!(job.state, State::Failed | State::Cancelled) || !job.outputs.is_empty() {
             return Err(wrong_state());
         }
-        let _slot = QueueSlot::take(self, caller).await?;
+        let _slot = QueueSlot::take(self).await?;
         let request = match job.request {
             Value::Object(request) => request,
             _ => return Err(wrong_state()),
         };
-        let named = files::check(self, caller, job.kind, &request).await?;
+        let named = files::check(self, job.kind, &request).await?;
         self.checked(job.kind, &request).await?;
         if !self.store.retry(id).await? {
             return Err(wrong_state());
@@ -121,13 +118,15 @@ impl Server {
         }
         Ok(())
     }
+}
 
+impl Server {
     /// Returns the model of a request for speech: its own, else the one of its kept voice.
     pub(super) async fn model_of_speech(
         &self,
         request: &Map<String, Value>,
     ) -> Result<Option<Value>, ApiError> {
-        let given = |field: &str| request.get(field).filter(|value| !value.is_null());
+        let given = |field| input::given(request, field);
         match (given("model"), given("voice").and_then(Value::as_str)) {
             // A recording speaks in place of the voice.
             (None, Some(voice)) if given("reference").is_none() => {

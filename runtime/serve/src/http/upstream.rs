@@ -60,8 +60,9 @@ async fn absent() -> Failure {
 /// An error in upstream's form: a status and `detail`.
 struct Failure(ApiError);
 
-impl From<ApiError> for Failure {
-    fn from(error: ApiError) -> Self {
+impl<E: Into<ApiError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: ApiError = error.into();
         // A model or a file of the request that is not here is a fault of the request.
         let status = match error.error.code.as_str() {
             "model_not_found" | "voice_not_found" | "adapter_not_found" | "file_not_found" => {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use acestep_session::speech::{self, Fields, SpeechModel};
 use acestep_speech::{SpeechError, Voices};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Installed;
 use crate::{
-    catalog::{Checked, Family, Model, Speech, Voice, voice_exists},
+    catalog::{Checked, Family, Speech, Voice, voice_exists},
     error::of,
     job::JobError,
     request::{SpeechRequest, VoiceRequest, format},
@@ -28,7 +28,7 @@ impl Installed {
     }
 
     pub(super) fn check_speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let request = SpeechRequest::read(object)?;
+        let request = SpeechRequest::read(object.clone())?;
         format(request.audio_format.as_deref())?;
         let name = request.model.unwrap_or_else(|| self.speech_model.clone());
         self.require(Family::Speech, "model", &name)?;
@@ -62,7 +62,7 @@ impl Installed {
 
     /// Checks a request for a voice. Its name is new: no client replaces the voice of another one.
     pub(super) fn check_voice(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let request = VoiceRequest::read(object)?;
+        let request = VoiceRequest::read(object.clone())?;
         let name = &request.name;
         let path = self.voices_or_error()?.path(name);
         path.map_err(|error| {
@@ -93,19 +93,6 @@ impl Installed {
         let field = if is_dialogue { "speaker_1" } else { "reference" };
         let usual = self.opened(&self.speech_model).ok()?;
         usual.takes().contains(&field).then(|| self.speech_model.clone())
-    }
-
-    pub(super) fn speech_models(&self) -> Vec<Model> {
-        let mut models = Vec::new();
-        for (id, about) in self.names(Family::Speech) {
-            let opened = self.opened(&id).ok();
-            let supports = opened.iter().flat_map(|model| model.languages()).collect();
-            let speech = opened.as_deref().map(facts);
-            let (family, is_default) = (Family::Speech, id == self.speech_model);
-            let defaults = json!({});
-            models.push(Model { id, family, is_default, about, supports, defaults, speech });
-        }
-        models
     }
 
     /// Returns the voices of all models, and the kept ones whose models are here.

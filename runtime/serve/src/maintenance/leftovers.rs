@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::blocking;
 use crate::{
-    job::{Job, now},
+    job::{Job, millis, now},
     objects::Objects,
     preview,
     store::{Lookup, Store, StoreError},
@@ -57,8 +57,7 @@ fn said(ids: io::Result<Vec<Uuid>>, what: &str) -> Vec<Uuid> {
 }
 
 fn is_old(job: &Job, age: Duration) -> bool {
-    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    job.ended.is_some_and(|ended| now().saturating_sub(ended) > age)
+    job.ended.is_some_and(|ended| now().saturating_sub(ended) > millis(age))
 }
 
 /// Leaves of the folder of an ended job only its results.
@@ -85,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        job::{Content, Kind, NewJob},
+        job::{Content, Kind, NewJob, RunOutput},
         preview::{Preview, PreviewFormat},
         sqlite::Sqlite,
         store::{Claim, End, File, Lease, ModelFilter},
@@ -109,7 +108,9 @@ mod tests {
         match end {
             Some(content) => {
                 fs::write(folder.join("1.wav"), "sound").expect("written");
-                let output = objects.output(&lease, 1, content, "1.wav").expect("described");
+                let (name, seed, seconds) = ("1.wav".to_owned(), None, None);
+                let made = RunOutput { track: 1, content, name, seed, seconds };
+                let output = objects.output(&lease, &made).expect("described");
                 let done = End::Done(vec![output]);
                 assert!(store.finish(lease.clone(), done).await.expect("answered"));
             }

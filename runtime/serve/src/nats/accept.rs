@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     Nats, PATIENCE, PAUSE,
     mirror::Seen,
-    parsed,
+    parsed, patiently,
     record::{Record, Stored},
     text_of,
 };
@@ -41,20 +41,14 @@ impl Nats {
         key: &str,
         value: &impl Serialize,
     ) -> Result<Option<u64>, StoreError> {
-        let (value, end) = (text_of(value)?, time::Instant::now() + PATIENCE);
-        loop {
+        let value = text_of(value)?;
+        let create = || async {
             match bucket.create(key, value.clone()).await {
-                Ok(revision) => return Ok(Some(revision)),
-                Err(why) if why.kind() == kv::CreateErrorKind::AlreadyExists => return Ok(None),
-                Err(why) => {
-                    let why = StoreError::nats(why);
-                    if why.is_full || time::Instant::now() > end {
-                        return Err(why);
-                    }
-                    time::sleep(PAUSE).await;
-                }
+                Err(why) if why.kind() == kv::CreateErrorKind::AlreadyExists => Ok(None),
+                created => created.map(Some).map_err(StoreError::nats),
             }
-        }
+        };
+        patiently(|error| error.is_full, create).await
     }
 
     /// Returns the id of an idempotency key and its revision: `id`, or the one that was first.

@@ -12,7 +12,7 @@ use super::{
     HERE, Nats, PATIENCE, PAUSE, TURNS,
     lost_updates::{Large, Work},
     mirror::Seen,
-    parsed,
+    parsed, patiently,
     record::{Record, Stored, TOO_LARGE, Text},
     text_of,
 };
@@ -52,16 +52,9 @@ impl Nats {
         bucket: &kv::Store,
         key: &str,
     ) -> Result<Option<kv::Entry>, StoreError> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match bucket.entry(key).await {
-                Ok(entry) => {
-                    return Ok(entry.filter(|entry| entry.operation == kv::Operation::Put));
-                }
-                Err(error) if Instant::now() > end => return Err(StoreError::nats(error)),
-                Err(_) => time::sleep(PAUSE).await,
-            }
-        }
+        let entry = || async { bucket.entry(key).await.map_err(StoreError::nats) };
+        let entry = patiently(|_| false, entry).await?;
+        Ok(entry.filter(|entry| entry.operation == kv::Operation::Put))
     }
 
     /// Changes a job: `work` changes it, or returns none if it must stay. Tries again when another

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use async_nats::jetstream::kv;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Nats, StoreError, follow::Follower, parsed, text_of};
-use crate::{
-    job::Millis,
-    store::{File, FileCounts},
-};
+use crate::{job::Millis, store::File};
 
 #[derive(Serialize, Deserialize)]
 struct InBucket {
@@ -53,41 +50,12 @@ impl Nats {
         put.map(|_| ()).map_err(StoreError::nats)
     }
 
-    pub(super) async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
-        // Not with a question for the key, which a copy that is behind may answer.
-        self.followed_files.caught_up().await?;
-        Ok(self.known_files.0.lock().get(&id).cloned())
-    }
-
-    pub(super) async fn files_of(
+    /// Returns all files, by their ids.
+    pub(super) async fn all_files(
         &self,
-        owner: &str,
-        after: Option<Uuid>,
-        limit: u32,
-    ) -> Result<Vec<File>, StoreError> {
+    ) -> Result<MutexGuard<'_, BTreeMap<Uuid, File>>, StoreError> {
+        // Not with a question for a key, which a copy that is behind may answer.
         self.followed_files.caught_up().await?;
-        let all = self.known_files.0.lock();
-        let own = all.values().filter(|file| file.owner == owner);
-        let later = own.filter(|file| after.is_none_or(|after| file.id > after));
-        Ok(later.take(limit as usize).cloned().collect())
-    }
-
-    pub(super) async fn numbers_of_files(&self, owner: &str) -> Result<FileCounts, StoreError> {
-        self.followed_files.caught_up().await?;
-        let mut stored = FileCounts::default();
-        for file in self.known_files.0.lock().values() {
-            stored.bytes += file.bytes;
-            if file.owner == owner {
-                stored.own_bytes += file.bytes;
-                stored.own_files += 1;
-            }
-        }
-        Ok(stored)
-    }
-
-    pub(super) async fn files_before(&self, before: Millis) -> Result<Vec<File>, StoreError> {
-        self.followed_files.caught_up().await?;
-        let all = self.known_files.0.lock();
-        Ok(all.values().filter(|file| file.created < before).cloned().collect())
+        Ok(self.known_files.0.lock())
     }
 }

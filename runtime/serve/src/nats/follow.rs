@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_nats::jetstream::kv;
@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use tokio::{sync::watch, time};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{PATIENCE, PAUSE};
+use super::{PATIENCE, PAUSE, patiently};
 use crate::store::StoreError;
 
 /// All keys of a bucket.
@@ -69,14 +69,8 @@ impl Followed {
 
     /// Waits until every change is known that was answered before this call, by whatever process.
     pub(super) async fn caught_up(&self) -> Result<(), StoreError> {
-        let end = Instant::now() + PATIENCE;
-        let last = loop {
-            match self.bucket.stream.get_info().await {
-                Ok(info) => break info.state.last_sequence,
-                Err(error) if Instant::now() > end => return Err(StoreError::nats(error)),
-                Err(_) => time::sleep(PAUSE).await,
-            }
-        };
+        let info = || async { self.bucket.stream.get_info().await.map_err(StoreError::nats) };
+        let last = patiently(|_| false, info).await?.state.last_sequence;
         let mut reached = self.reached.clone();
         match time::timeout(PATIENCE, reached.wait_for(|reached| *reached >= last)).await {
             Ok(Ok(_)) => Ok(()),

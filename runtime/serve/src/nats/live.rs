@@ -17,7 +17,6 @@ use super::ANSWER;
 use crate::{
     arriving::TextPart,
     objects::{Live, LiveSamples, LocalAttempts, hex},
-    preview::PreviewFormat,
     store::Lease,
 };
 
@@ -48,12 +47,7 @@ enum Wish {
 #[serde(rename_all = "snake_case")]
 enum Head {
     /// Samples follow.
-    Sound {
-        format: PreviewFormat,
-        is_all: bool,
-        #[serde(default)]
-        goes_on: bool,
-    },
+    Sound(LiveSamples),
     Silence,
     /// The text is stored.
     Taken,
@@ -62,7 +56,6 @@ enum Head {
 }
 
 /// Questions of this process, and answers of its worker.
-#[derive(Debug)]
 pub(super) struct Questions {
     client: Client,
     queue: String,
@@ -118,9 +111,7 @@ impl Live for Questions {
         Box::pin(async move {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             match self.ask(&lease, Wish::Hear { from, wait_ms }, wait).await? {
-                (Head::Sound { format, is_all, goes_on }, bytes) => {
-                    Ok(Some(LiveSamples { format, bytes, is_all, goes_on }))
-                }
+                (Head::Sound(samples), bytes) => Ok(Some(LiveSamples { bytes, ..samples })),
                 (Head::Silence, _) => Ok(None),
                 (Head::Taken | Head::Failed(_), _) => Err(unexpected()),
             }
@@ -131,7 +122,7 @@ impl Live for Questions {
         Box::pin(async move {
             match self.ask(&lease, Wish::Tell(part), Duration::ZERO).await? {
                 (Head::Taken, _) => Ok(()),
-                (Head::Sound { .. } | Head::Silence | Head::Failed(_), _) => Err(unexpected()),
+                (Head::Sound(_) | Head::Silence | Head::Failed(_), _) => Err(unexpected()),
             }
         })
     }
@@ -178,12 +169,10 @@ async fn given(
     match wish {
         Wish::Hear { from, wait_ms } => {
             let heard = here.fetch_samples(&lease, from, Duration::from_millis(wait_ms)).await?;
-            Ok(match heard {
-                Some(LiveSamples { format, bytes, is_all, goes_on }) => {
-                    (Head::Sound { format, is_all, goes_on }, bytes)
-                }
-                None => (Head::Silence, Bytes::new()),
-            })
+            Ok(heard.map_or((Head::Silence, Bytes::new()), |samples| {
+                let bytes = samples.bytes.clone();
+                (Head::Sound(samples), bytes)
+            }))
         }
         Wish::Tell(part) => {
             here.send_text(&lease, part).await?;

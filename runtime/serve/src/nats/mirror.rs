@@ -22,7 +22,7 @@ use super::{
     record::{Record, Stored},
 };
 use crate::{
-    job::{Millis, State, now},
+    job::{Millis, State, millis, now},
     store::{Claim, Counts, Selection},
 };
 
@@ -107,8 +107,7 @@ impl Mirror {
     /// long, then by age.
     pub(super) fn next(&self, claim: &Claim) -> Option<Uuid> {
         let jobs = self.jobs.lock();
-        let patience = Millis::try_from(claim.patience.as_millis()).unwrap_or(Millis::MAX / 4);
-        let patient = now().saturating_sub(patience);
+        let patient = now().saturating_sub(millis(claim.patience));
         let mut best: Option<(i64, Uuid)> = None;
         let mut has = claim.has.asked();
         for (Reverse(priority), id) in &jobs.queue {
@@ -183,13 +182,7 @@ impl Mirror {
             if owner.is_some_and(|owner| owner != of) {
                 continue;
             }
-            *match state {
-                State::Queued => &mut counts.queued,
-                State::Running | State::Cancelling => &mut counts.running,
-                State::Done => &mut counts.done,
-                State::Failed => &mut counts.failed,
-                State::Cancelled => &mut counts.cancelled,
-            } += number;
+            *counts.number(*state) += number;
             counts.bytes += bytes;
         }
         let newest = jobs.ended.iter().rev().filter_map(|(_, id)| jobs.all.get(id)?.record());

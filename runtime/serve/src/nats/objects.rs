@@ -10,7 +10,7 @@ use async_nats::jetstream::{
     kv,
     object_store::{DeleteErrorKind, GetErrorKind, ObjectStore},
 };
-use futures_util::{StreamExt as _, future::BoxFuture};
+use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 
 use super::{PATIENCE, PAUSE, StoreError};
@@ -22,12 +22,6 @@ pub(super) struct JetStreamFiles {
     objects: ObjectStore,
     made: kv::Store,
     runtime: Handle,
-}
-
-impl std::fmt::Debug for JetStreamFiles {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JetStreamFiles").field("made", &self.made.name).finish_non_exhaustive()
-    }
 }
 
 fn other(error: impl std::error::Error + 'static) -> io::Error {
@@ -62,103 +56,68 @@ impl JetStreamFiles {
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<()>> {
-        again(move || {
-            Box::pin(async move {
-                match self.objects.delete(key).await {
-                    Ok(()) => Ok(()),
-                    Err(error) if error.kind() == DeleteErrorKind::NotFound => Ok(()),
-                    Err(error) => Err(other(error)),
+    /// Waits for `work`, and tries it again while the servers choose a leader.
+    fn again<F: Future<Output = io::Result<()>> + Send>(
+        &self,
+        work: impl Fn() -> F + Sync,
+    ) -> io::Result<()> {
+        self.wait(async {
+            let end = Instant::now() + PATIENCE;
+            loop {
+                match work().await {
+                    Err(error)
+                        if Instant::now() <= end
+                            && !matches!(
+                                error.kind(),
+                                io::ErrorKind::NotFound | io::ErrorKind::StorageFull
+                            ) =>
+                    {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    result => return result,
                 }
-            })
-        })
-    }
-
-    fn send<'a>(&'a self, key: &'a str, from: &'a Path) -> BoxFuture<'a, io::Result<()>> {
-        again(move || {
-            Box::pin(async move {
-                let mut file = tokio::fs::File::open(from).await?;
-                self.objects.put(key, &mut file).await.map(|_| ()).map_err(other)
-            })
-        })
-    }
-
-    fn receive<'a>(&'a self, key: &'a str, to: &'a Path) -> BoxFuture<'a, io::Result<()>> {
-        again(move || {
-            Box::pin(async move {
-                let object = self.objects.get(key).await;
-                let mut object = object.map_err(|error| match error.kind() {
-                    GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
-                    _ => other(error),
-                })?;
-                let mut file = tokio::fs::File::create(to).await?;
-                // The object compares its SHA-256 at its end.
-                tokio::io::copy(&mut object, &mut file).await?;
-                file.sync_all().await
-            })
-        })
-    }
-
-    fn write_list<'a>(
-        &'a self,
-        folder: &'a str,
-        names: &'a [String],
-    ) -> BoxFuture<'a, io::Result<()>> {
-        again(move || {
-            Box::pin(async move {
-                let names = serde_json::to_vec(names).map_err(io::Error::other)?;
-                let put = self.made.put(list(folder), names.into()).await;
-                put.map(|_| ()).map_err(other)
-            })
-        })
-    }
-}
-
-/// Tries again while the servers choose a leader.
-fn again<'a, T: Send + 'a>(
-    work: impl Fn() -> BoxFuture<'a, io::Result<T>> + Send + Sync + 'a,
-) -> BoxFuture<'a, io::Result<T>> {
-    Box::pin(async move {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match work().await {
-                Ok(value) => return Ok(value),
-                Err(error)
-                    if Instant::now() > end
-                        || matches!(
-                            error.kind(),
-                            io::ErrorKind::NotFound | io::ErrorKind::StorageFull
-                        ) =>
-                {
-                    return Err(error);
-                }
-                Err(_) => tokio::time::sleep(PAUSE).await,
             }
-        }
-    })
+        })
+    }
 }
 
 impl RemoteFiles for JetStreamFiles {
     fn put(&self, key: &str, from: &Path) -> io::Result<()> {
-        self.wait(self.send(key, from))
-    }
-
-    fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()> {
-        self.wait(async {
-            self.write_list(folder, names).await?;
-            for name in names {
-                self.send(&format!("{folder}/{name}"), &from.join(name)).await?;
-            }
-            Ok(())
+        self.again(|| async move {
+            let mut file = tokio::fs::File::open(from).await?;
+            self.objects.put(key, &mut file).await.map(|_| ()).map_err(other)
         })
     }
 
+    fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()> {
+        self.again(|| async move {
+            let names = serde_json::to_vec(names).map_err(io::Error::other)?;
+            self.made.put(list(folder), names.into()).await.map(|_| ()).map_err(other)
+        })?;
+        names.iter().try_for_each(|name| self.put(&format!("{folder}/{name}"), &from.join(name)))
+    }
+
     fn get(&self, key: &str, to: &Path) -> io::Result<()> {
-        self.wait(self.receive(key, to))
+        self.again(|| async move {
+            let object = self.objects.get(key).await;
+            let mut object = object.map_err(|error| match error.kind() {
+                GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
+                _ => other(error),
+            })?;
+            let mut file = tokio::fs::File::create(to).await?;
+            // The object compares its SHA-256 at its end.
+            tokio::io::copy(&mut object, &mut file).await?;
+            file.sync_all().await
+        })
     }
 
     fn remove(&self, key: &str) -> io::Result<()> {
-        self.wait(self.delete(key))
+        self.again(|| async move {
+            match self.objects.delete(key).await {
+                Err(error) if error.kind() != DeleteErrorKind::NotFound => Err(other(error)),
+                _ => Ok(()),
+            }
+        })
     }
 
     fn older_than(&self, folder: &str, age: Duration) -> io::Result<Vec<String>> {
@@ -180,14 +139,10 @@ impl RemoteFiles for JetStreamFiles {
     }
 
     fn remove_folder(&self, folder: &str) -> io::Result<()> {
-        self.wait(async {
-            let names = self.made.get(list(folder)).await.map_err(other)?;
-            let Some(names) = names else { return Ok(()) };
-            let names: Vec<String> = serde_json::from_slice(&names).map_err(io::Error::other)?;
-            for name in names {
-                self.delete(&format!("{folder}/{name}")).await?;
-            }
-            self.made.purge(list(folder)).await.map_err(other)
-        })
+        let names = self.wait(self.made.get(list(folder))).map_err(other)?;
+        let Some(names) = names else { return Ok(()) };
+        let names: Vec<String> = serde_json::from_slice(&names).map_err(io::Error::other)?;
+        names.iter().try_for_each(|name| self.remove(&format!("{folder}/{name}")))?;
+        self.wait(self.made.purge(list(folder))).map_err(other)
     }
 }

@@ -269,19 +269,37 @@ impl Store for Nats {
     }
 
     fn file(&self, id: Uuid) -> StoreFuture<'_, Option<File>> {
-        Box::pin(self.file_of(id))
+        Box::pin(async move { Ok(self.all_files().await?.get(&id).cloned()) })
     }
 
     fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> StoreFuture<'_, Vec<File>> {
-        Box::pin(async move { self.files_of(&owner, after, limit).await })
+        Box::pin(async move {
+            let all = self.all_files().await?;
+            let own = all.values().filter(|file| file.owner == owner);
+            let later = own.filter(|file| after.is_none_or(|after| file.id > after));
+            Ok(later.take(limit as usize).cloned().collect())
+        })
     }
 
     fn stored(&self, owner: String) -> StoreFuture<'_, FileCounts> {
-        Box::pin(async move { self.numbers_of_files(&owner).await })
+        Box::pin(async move {
+            let mut stored = FileCounts::default();
+            for file in self.all_files().await?.values() {
+                stored.bytes += file.bytes;
+                if file.owner == owner {
+                    stored.own_bytes += file.bytes;
+                    stored.own_files += 1;
+                }
+            }
+            Ok(stored)
+        })
     }
 
     fn old_files(&self, before: Millis) -> StoreFuture<'_, Vec<File>> {
-        Box::pin(self.files_before(before))
+        Box::pin(async move {
+            let all = self.all_files().await?;
+            Ok(all.values().filter(|file| file.created < before).cloned().collect())
+        })
     }
 
     fn forget_file(&self, id: Uuid) -> StoreFuture<'_, ()> {

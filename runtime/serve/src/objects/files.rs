@@ -38,35 +38,32 @@ impl Objects {
 
     /// Returns the files of clients that are older than `age`: those elsewhere, if files lie there.
     pub(crate) fn files_older_than(&self, age: Duration) -> io::Result<Vec<Uuid>> {
-        let id = |name: &str| Uuid::parse_str(name).ok();
-        if let Some(remote) = &self.remote {
-            let names = remote.older_than("files", age)?;
-            return Ok(names.iter().filter_map(|name| id(name)).collect());
-        }
-        let mut ids = Vec::new();
-        for entry in fs::read_dir(self.incoming())? {
-            let entry = entry?;
-            // It may be removed meanwhile.
-            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
-            if time.elapsed().is_ok_and(|since| since >= age) {
-                ids.extend(id(&entry.file_name().to_string_lossy()));
-            }
-        }
-        Ok(ids)
+        let names = match &self.remote {
+            Some(remote) => remote.older_than("files", age)?,
+            None => self.names_older_than(age)?,
+        };
+        Ok(names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect())
     }
 
     /// Removes parts of uploads that nobody wrote to for `age`.
     pub(crate) fn remove_parts(&self, age: Duration) -> io::Result<()> {
+        let names = self.names_older_than(age)?;
+        let mut parts = names.iter().filter(|name| name.starts_with(".tmp"));
+        parts.try_for_each(|part| missing_is_fine(fs::remove_file(self.incoming().join(part))))
+    }
+
+    /// The names of the files here, and of parts of them, that nobody wrote to for `age`.
+    fn names_older_than(&self, age: Duration) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
         for entry in fs::read_dir(self.incoming())? {
             let entry = entry?;
-            let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");
-            // A part may become a file meanwhile.
+            // It may be removed meanwhile, or a part may become a file.
             let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
-            if is_part && time.elapsed().is_ok_and(|since| since >= age) {
-                missing_is_fine(fs::remove_file(entry.path()))?;
+            if time.elapsed().is_ok_and(|since| since >= age) {
+                names.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
-        Ok(())
+        Ok(names)
     }
 
     /// The folder of files that clients sent, for files that are not complete yet.

@@ -15,6 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::{
     fs::File,
     io::{AsyncReadExt, AsyncSeekExt},
@@ -40,21 +41,23 @@ const SOON: Duration = Duration::from_millis(20);
 /// Longest time between two looks at a file, if the system tells no change.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Samples of an attempt.
-#[derive(Debug, Clone)]
+/// Samples of an attempt. As JSON it has all but the bytes, which follow it in a message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveSamples {
     /// Their form.
     pub format: PreviewFormat,
     /// The samples; none if nothing was new.
+    #[serde(skip)]
     pub bytes: Bytes,
     /// True if no more samples were there.
     pub is_all: bool,
     /// True if more samples are certain to come after these.
+    #[serde(default)]
     pub goes_on: bool,
 }
 
 /// The way to attempts that run on other machines.
-pub trait Live: Send + Sync + std::fmt::Debug + 'static {
+pub trait Live: Send + Sync + 'static {
     /// Asks the worker of an attempt for the sound behind byte `from`. If nothing is new, the worker waits at
     /// most for `wait`. None if the attempt has no sound yet, or not any more.
     ///
@@ -188,11 +191,11 @@ mod tests {
         let heard = heard.expect("read").expect("it began");
         // The look may have come between the format and the samples.
         assert!(heard.bytes.is_empty() || heard.bytes[..] == [0, 64, 0, 192], "{heard:?}");
-        let end = here
-            .fetch_samples(&lease, 4, Duration::ZERO)
-            .await
-            .expect("read")
-            .expect("it is there");
+        let hear = async |from: u64| {
+            let heard = here.fetch_samples(&lease, from, Duration::ZERO).await.expect("read");
+            heard.expect("it is there")
+        };
+        let end = hear(4).await;
         assert!(end.bytes.is_empty() && end.is_all, "{end:?}");
         let grown = async {
             time::sleep(Duration::from_millis(30)).await;
@@ -201,12 +204,9 @@ mod tests {
         let (more, ()) = tokio::join!(here.fetch_samples(&lease, 4, WAIT), grown);
         assert_eq!(more.expect("read").expect("it is there").bytes[..], [0, 32]);
         preview.samples(&[&vec![0.0; PIECE]]).expect("written");
-        let large =
-            here.fetch_samples(&lease, 2, Duration::ZERO).await.expect("read").expect("a piece");
+        let large = hear(2).await;
         assert_eq!((large.bytes.len(), large.is_all), (PIECE, false));
-        let last = 2 * PIECE as u64;
-        let rest =
-            here.fetch_samples(&lease, last, Duration::ZERO).await.expect("read").expect("a piece");
+        let rest = hear(2 * PIECE as u64).await;
         assert_eq!((rest.bytes.len(), rest.is_all), (6, true));
     }
 }

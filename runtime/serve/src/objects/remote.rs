@@ -3,7 +3,7 @@
 use std::{io, path::Path, time::Duration};
 
 /// A place of files that all machines reach.
-pub trait RemoteFiles: Send + Sync + std::fmt::Debug + 'static {
+pub trait RemoteFiles: Send + Sync + 'static {
     /// Stores the file `from`.
     ///
     /// # Errors

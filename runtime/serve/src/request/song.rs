@@ -53,8 +53,7 @@ impl SongRequest {
     ///
     /// # Errors
     /// A field that does not exist or has another type; too many references.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
+    pub fn read(mut object: Map<String, Value>) -> Result<Self, JobError> {
         let mut song = Self {
             lrc: flag(&mut object, "lrc")?,
             vtt: flag(&mut object, "vtt")?.unwrap_or(false),
@@ -112,8 +111,7 @@ impl ComposeRequest {
     ///
     /// # Errors
     /// A field that does not exist or has another type; half of an instruction.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
+    pub fn read(mut object: Map<String, Value>) -> Result<Self, JobError> {
         let mode = text(&mut object, "mode")?;
         let own = (text(&mut object, "system")?, text(&mut object, "user")?);
         let bad = |key, message: &str| JobError::new("conflict", message).param(key);
@@ -139,7 +137,7 @@ impl ComposeRequest {
         let no_codes = flag(&mut object, "no_codes")?.unwrap_or(false);
         // As on the command line: a plan has codes, the other answers are words.
         let codes = matches!(mode, LmMode::Plan | LmMode::Custom { .. }) && !no_codes;
-        Ok(Self { mode, codes, song: SongRequest::read(&object)? })
+        Ok(Self { mode, codes, song: SongRequest::read(object)? })
     }
 }
 
@@ -149,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    fn object(value: &Value) -> &Map<String, Value> {
-        value.as_object().expect("an object")
+    fn object(value: &Value) -> Map<String, Value> {
+        value.as_object().expect("an object").clone()
     }
 
     #[test]

@@ -27,8 +27,7 @@ impl VoiceRequest {
     ///
     /// # Errors
     /// No name or no recording; an unknown field; a field of another type.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut fields = object.clone();
+    pub fn read(mut fields: Map<String, Value>) -> Result<Self, JobError> {
         fields.retain(|_, value| !value.is_null());
         let missing = |field: &str, message: &str| JobError::new("missing", message).param(field);
         let name = text(&mut fields, "name")?;

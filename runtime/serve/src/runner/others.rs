@@ -29,7 +29,6 @@ use crate::{
 impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
         let UnderstandRequest {
             model,
             source,
@@ -38,7 +37,7 @@ impl<B: Backend> Networked<'_, B> {
             genres,
             codes_only,
             mut notices,
-        } = UnderstandRequest::read(&object)?;
+        } = UnderstandRequest::read(task.request())?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
         let seed = seed.unwrap_or(0);
@@ -64,9 +63,7 @@ impl<B: Backend> Networked<'_, B> {
         if codes_only {
             notify(task.observe, notices);
             let request = Request::default().with(|r| r.source.audio_codes = Some(vec![codes]));
-            let text = request.to_json();
-            sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
-            return Ok(());
+            return Ok(sinks::file(task, 1, Content::Request, "request.json", request.to_json())?);
         }
         let choice = language.lm_model.as_deref();
         let choice = Choice { asked: choice, model: &model, configured: None };
@@ -78,10 +75,9 @@ impl<B: Backend> Networked<'_, B> {
             compose::understand::<B>(&codes, &settings, genres, held, &place, task.observe)?;
         let description = understand::to_json(&understood, &codes, seed);
         let text = format!("{description:#}\n");
-        sinks::file(task, 1, Content::Description, "1.description.json", text.as_bytes())?;
+        sinks::file(task, 1, Content::Description, "description.json", text)?;
         let request = understood.to_request(&codes).to_json();
-        sinks::file(task, 1, Content::Request, "1.request.json", request.as_bytes())?;
-        Ok(())
+        Ok(sinks::file(task, 1, Content::Request, "request.json", request)?)
     }
 
     fn codes(
@@ -95,8 +91,7 @@ impl<B: Backend> Networked<'_, B> {
         let source =
             UnderstandInput::read(path, folder.map_err(Error::checkpoint)?, notices, task.observe)?;
         let (needs, _) = source.needs(self.engine)?;
-        let engine = self.engine;
-        self.with_room(|| acestep_session::memory::check(&needs, false, engine))?;
+        self.with_room(|engine| acestep_session::memory::check(&needs, false, engine))?;
         let UnderstandInput::Sound { audio, folder } = source else {
             return Err(songs::internal().into());
         };
@@ -121,8 +116,7 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Lets the language model complete a request.
     pub(super) fn compose(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let ComposeRequest { mode, codes, song } = ComposeRequest::read(&object)?;
+        let ComposeRequest { mode, codes, song } = ComposeRequest::read(task.request())?;
         let SongRequest { request, notices, genres, limits, .. } = song;
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
@@ -130,8 +124,8 @@ impl<B: Backend> Networked<'_, B> {
         let choice = Choice { asked: choice.as_deref(), model: &model, configured: None };
         let folder = open(choice, self.installed.layout(), self.engine)?;
         let mut writing = Writing::new(request, mode, codes, limits, notices)?;
-        let (said, engine) = (writing.notices.len(), self.engine);
-        self.with_room(|| {
+        let said = writing.notices.len();
+        self.with_room(|engine| {
             // What a first check said is said again.
             writing.notices.truncate(said);
             writing.check(&folder, engine)
@@ -143,18 +137,16 @@ impl<B: Backend> Networked<'_, B> {
         let mut composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
         let request = writing.finished(&mut composed);
         notify(task.observe, std::mem::take(&mut composed.changes));
-        let text = request.to_json();
-        sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
+        sinks::file(task, 1, Content::Request, "request.json", request.to_json())?;
         if !composed.text.is_empty() {
-            sinks::file(task, 1, Content::Text, "1.text.txt", composed.text.as_bytes())?;
+            sinks::file(task, 1, Content::Text, "text.txt", &composed.text)?;
         }
         Ok(())
     }
 
     pub(super) fn encode(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
         let EncodeRequest { model, audio, format, sample, seed, tiles } =
-            EncodeRequest::read(&object)?;
+            EncodeRequest::read(task.request())?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let path = songs::place(task.objects, &audio)?;
         let folder = self.opened(&model)?;
@@ -169,36 +161,28 @@ impl<B: Backend> Networked<'_, B> {
             notices.push(Notice(format!("the latents are sampled with seed {seed}")));
         }
         notify(task.observe, notices);
-        let engine = self.engine;
-        self.with_room(|| codec::check_memory(&folder, true, frames, engine))?;
+        self.with_room(|engine| codec::check_memory(&folder, true, frames, engine))?;
         let networks = self.networks(&model, &folder)?;
         let how = Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
         let encoded = encode_with::<B>(&audio, how, &folder, networks, task.observe)?;
         let rate = folder.configs().vae.frames_per_second();
         let bytes = latents::to_bytes(&encoded, format, rate)?;
-        let name = format!("1.{}", format.name());
-        sinks::file(task, 1, Content::Latents, &name, &bytes)?;
-        Ok(())
+        Ok(sinks::file(task, 1, Content::Latents, format.name(), bytes)?)
     }
 
     pub(super) fn decode(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
         let DecodeRequest { model, latents, mut request, mut notices } =
-            DecodeRequest::read(&object)?;
+            DecodeRequest::read(task.request())?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let path = songs::latents(task.objects, &latents)?;
-        let encoding = sinks::encoding(
-            request.output.audio_format.as_deref(),
-            request.output.encoding(),
-            &mut notices,
-        )?;
+        let (format, options) = (request.output.audio_format.as_deref(), request.output.encoding());
+        let encoding = sinks::encoding(format, options, &mut notices)?;
         let folder = self.opened(&model)?;
         let channels = folder.configs().dit.audio_acoustic_hidden_dim;
         let read = latents::read(Path::new(&path), channels)?;
         let frames = read.shape[1];
         songs::check_frames(frames)?;
-        let engine = self.engine;
-        self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
+        self.with_room(|engine| codec::check_memory(&folder, false, frames, engine))?;
         let tiles = (request.compute.vae_chunk, request.compute.vae_overlap);
         let tiling = codec::tiling(tiles, Tiling::default(), frames, &mut notices)?;
         let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
@@ -211,17 +195,12 @@ impl<B: Backend> Networked<'_, B> {
         notices.extend(changes.loudness.apply(&mut audio));
         fade(&mut audio, changes.fades());
         notify(task.observe, notices);
-        sinks::sound(task, 1, &audio, &encoding, None, None)?;
-        Ok(())
+        Ok(sinks::sound(task, 1, &audio, &encoding, None, None)?)
     }
 
+    /// Opens a model without adapters, or takes the one in memory.
     fn opened(&self, model: &str) -> Result<Arc<AceStep>, Failed> {
-        let key = (model.to_owned(), NO_ADAPTERS.to_owned());
-        if let Some(song) = self.song.as_ref().filter(|song| song.is(&key)) {
-            return Ok(song.folder.clone());
-        }
-        let folder = acestep_import::open(model, self.installed.layout());
-        Ok(Arc::new(folder.map_err(Error::checkpoint)?))
+        self.folder(&mut Request::default().with(|of| of.compute.model = Some(model.to_owned())))
     }
 
     /// Returns the networks of a model without adapters.
@@ -230,7 +209,7 @@ impl<B: Backend> Networked<'_, B> {
         model: &str,
         folder: &Arc<AceStep>,
     ) -> Result<&acestep_music::Networks<'static, B>, Failed> {
-        self.hold_song((model.to_owned(), NO_ADAPTERS.to_owned()), folder);
+        self.hold_song((model.to_owned(), songs::adapters_key(&Request::default())), folder);
         match &self.song {
             Some(song) => Ok(&song.networks),
             None => Err(songs::internal().into()),
@@ -238,5 +217,29 @@ impl<B: Backend> Networked<'_, B> {
     }
 }
 
-/// The key of a model without adapters.
-pub(super) const NO_ADAPTERS: &str = "None None";
+#[cfg(test)]
+mod tests {
+    use acestep_engine::{Device, Engine, on_engine};
+    use acestep_import::Layout;
+    use burn::tensor::DType;
+
+    use super::*;
+    use crate::installed::Installed;
+
+    #[test]
+    fn a_song_without_adapters_takes_the_model_that_a_decoding_left_in_memory() {
+        let installed = &Installed::new(Layout::new([]), None, None, None);
+        let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+        let is_shared = on_engine!(engine,
+        for<'a>(installed: &'a Installed, engine: Engine) -> bool,
+        |place: B| {
+            let mut runner = Networked::<B>::new(installed, engine, place);
+            let model = installed.default_model();
+            let Ok(folder) = runner.opened(model) else { panic!("`{model}` is in the program") };
+            let is_held = runner.networks(model, &folder).is_ok();
+            let of_song = runner.folder(&mut Request::default());
+            is_held && of_song.is_ok_and(|of_song| Arc::ptr_eq(&of_song, &folder))
+        });
+        assert!(is_shared.expect("a CPU"));
+    }
+}

@@ -15,8 +15,8 @@ use acestep_engine::{
 use serde_json::json;
 
 use crate::{
-    job::Content,
-    worker::{JobTask, RunOutput},
+    job::{Content, RunOutput},
+    worker::JobTask,
 };
 
 /// Columns of the picture of a waveform.
@@ -72,19 +72,31 @@ pub(super) fn made(
         seconds: Some(seconds),
     });
     let text = json!({ "duration": seconds, "peaks": peaks.columns() }).to_string();
-    file(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())
+    file(task, track, Content::Peaks, "peaks.json", text)
 }
 
-/// Writes another result of a job.
+/// Writes another result of a song, whose name begins with the song's number.
 pub(super) fn file(
     task: &mut JobTask<'_>,
     track: u32,
     content: Content,
-    name: &str,
-    bytes: &[u8],
+    suffix: &str,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    write_whole(&task.folder.join(name), Existing::Replace, |file| file.write_all(bytes))?;
-    task.made.push(RunOutput { track, content, name: name.to_owned(), seed: None, seconds: None });
+    named(task, track, content, format!("{track}.{suffix}"), bytes)
+}
+
+/// Writes another result of a job.
+pub(super) fn named(
+    task: &mut JobTask<'_>,
+    track: u32,
+    content: Content,
+    name: String,
+    bytes: impl AsRef<[u8]>,
+) -> Result<(), Error> {
+    let bytes = bytes.as_ref();
+    write_whole(&task.folder.join(&name), Existing::Replace, |file| file.write_all(bytes))?;
+    task.made.push(RunOutput { track, content, name, seed: None, seconds: None });
     Ok(())
 }
 

@@ -80,8 +80,7 @@ pub(super) fn place(objects: &Objects, id: &str) -> Result<String, JobError> {
 
 impl<B: Backend> Networked<'_, B> {
     pub(super) fn generate(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let asked = SongRequest::read(&object)?;
+        let asked = SongRequest::read(task.request())?;
         let SongRequest {
             mut request, mut notices, genres, lrc, vtt, plot, score, latents, ..
         } = asked;
@@ -92,11 +91,8 @@ impl<B: Backend> Networked<'_, B> {
         };
         let noise = file(asked.noise.as_ref())?;
         let conditioning = file(asked.conditioning.as_ref())?;
-        let encoding = sinks::encoding(
-            request.output.audio_format.as_deref(),
-            request.output.encoding(),
-            &mut notices,
-        )?;
+        let (format, options) = (request.output.audio_format.as_deref(), request.output.encoding());
+        let encoding = sinks::encoding(format, options, &mut notices)?;
         let folder = self.folder(&mut request)?;
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
@@ -130,7 +126,7 @@ impl<B: Backend> Networked<'_, B> {
             resolved.plan.check_conditioning()?;
         }
         notify(task.observe, resolved.notices.clone());
-        self.with_room(|| resolved.check_memory())?;
+        self.with_room(|_| resolved.check_memory())?;
         let resident = self.language.as_ref().map(|language| &*language.folder);
         let keeps_language = resolved.fits_beside(resident)?;
         if !keeps_language {
@@ -161,15 +157,15 @@ impl<B: Backend> Networked<'_, B> {
             if asked.dump_conditioning { Some(&keep) } else { None };
         songs_with(&[(&resolved, &preview)], keep, &held.networks, &mut |_, rendered| {
             written = rendered.map_err(Failed::from).and_then(|rendered| {
-                let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
-                songs.write(rendered, &encoding, More { latents, vtt, plot, tags: asked.tags })
+                let more = More { latents, vtt, plot, tags: asked.tags };
+                write(task, &resolved, &sent, rendered, &encoding, more)
             });
             Ok(())
         })?;
         let (mut found, songs) = written?;
         if let Some(bytes) = conditions.take() {
-            let name = "conditioning.safetensors";
-            sinks::file(task, 1, Content::Conditioning, name, &bytes)?;
+            let name = "conditioning.safetensors".to_owned();
+            sinks::named(task, 1, Content::Conditioning, name, bytes)?;
         }
         if let Some((folder, _)) = resolved.judge() {
             if !keeps_language {
@@ -179,11 +175,11 @@ impl<B: Backend> Networked<'_, B> {
             let language = self.hold_language(folder.clone());
             found.take_judged(score_with::<B>(&resolved, language, &place, observe))?;
         }
-        Results { task, resolved: &resolved, sent: &sent }.write_found(&found, &songs)
+        write_found(task, &resolved, &found, &songs)
     }
 
     /// Opens the model of a request with its adapters, or takes the one in memory.
-    fn folder(&mut self, request: &mut Request) -> Result<Arc<AceStep>, Failed> {
+    pub(super) fn folder(&self, request: &mut Request) -> Result<Arc<AceStep>, Failed> {
         let layout = self.installed.layout();
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
@@ -219,7 +215,7 @@ pub(super) fn internal() -> JobError {
 
 /// Returns the adapters of a request, whose names are places, with the times of their files: one that was
 /// trained anew is another one.
-fn adapters_key(request: &Request) -> String {
+pub(super) fn adapters_key(request: &Request) -> String {
     let places = request.compute.adapter.iter().flatten();
     let mut times: Vec<_> = places.flat_map(|place| times_of(Path::new(place))).collect();
     // A directory has its files in any order.
@@ -260,94 +256,87 @@ struct More {
     tags: bool,
 }
 
-/// The results of a job, to be written.
-struct Results<'a, 't> {
-    task: &'a mut JobTask<'t>,
-    resolved: &'a Resolved,
-    sent: &'a Request,
+/// Writes the songs that can be used, with a notice for each other one. Returns the times of their
+/// lines, and the indices of the written songs.
+fn write(
+    task: &mut JobTask<'_>,
+    resolved: &Resolved,
+    sent: &Request,
+    rendered: Rendered,
+    encoding: &Encoding,
+    more: More,
+) -> Result<(ExtraResults, Vec<usize>), Failed> {
+    let Rendered { songs: made, latents: all, aligned } = rendered;
+    let rate = resolved.plan.frames_per_second();
+    let mut songs = Vec::new();
+    for (index, song) in made.into_iter().enumerate() {
+        match song {
+            Ok(song) => songs.push((index, song)),
+            Err(error) => {
+                let error = error.after(resolved.setup.engine.dtype);
+                let name = resolved.name_of(index);
+                notify(task.observe, [Notice(format!("{name} is not written: {error}"))]);
+            }
+        }
+    }
+    for &(index, ref song) in &songs {
+        let track = index as u32 + 1;
+        let seed = resolved.seeds().map(|seeds| seeds[index]);
+        let mut tags = resolved.tags(index);
+        // The file may be given to others: it names no place of this machine.
+        tags.request.clear();
+        let tags = more.tags.then_some(&tags);
+        sinks::sound(task, track, &song.audio, encoding, tags, seed)?;
+        if let (true, Some(latent)) = (more.latents, all.get(index)) {
+            let bytes = latents::to_bytes(latent, latents::LatentsFormat::Vae, rate)?;
+            sinks::file(task, track, Content::Latents, "vae", bytes)?;
+        }
+        let codes = &resolved.plan.source.codes;
+        if let Some(list) = codes.get(index).or(codes.first()) {
+            sinks::file(task, track, Content::Codes, "codes.txt", codes::to_list(list))?;
+        }
+        let mut request = as_sent(resolved.to_request_of(index), resolved, sent);
+        request["seed"] = seed.into();
+        request["batch_size"] = 1.into();
+        let text = format!("{request:#}\n");
+        sinks::file(task, track, Content::Request, "request.json", text)?;
+    }
+    let found = ExtraResults::of(aligned)?;
+    let caption = sent.words.caption.as_deref().unwrap_or_default();
+    let kinds = [
+        ("lrc", "lrc", resolved.setup.extras.alignment.lines, Content::Lrc),
+        ("vtt", "vtt", more.vtt, Content::Lrc),
+        ("plot", "png", more.plot, Content::Plot),
+    ];
+    for &(index, ref song) in &songs {
+        let track = index as u32 + 1;
+        for (kind, extension, _, content) in kinds.iter().filter(|(_, _, is_wanted, _)| *is_wanted)
+        {
+            if let Some(bytes) = found.file(kind, index, song, caption)? {
+                sinks::file(task, track, *content, extension, bytes)?;
+            }
+        }
+    }
+    Ok((found, songs.into_iter().map(|(index, _)| index).collect()))
 }
 
-impl Results<'_, '_> {
-    /// Writes the songs that can be used, with a notice for each other one. Returns the times of their
-    /// lines, and the indices of the written songs.
-    fn write(
-        self,
-        rendered: Rendered,
-        encoding: &Encoding,
-        more: More,
-    ) -> Result<(ExtraResults, Vec<usize>), Failed> {
-        let Self { task, resolved, sent } = self;
-        let Rendered { songs: made, latents: all, aligned } = rendered;
-        let rate = resolved.plan.frames_per_second();
-        let mut songs = Vec::new();
-        for (index, song) in made.into_iter().enumerate() {
-            match song {
-                Ok(song) => songs.push((index, song)),
-                Err(error) => {
-                    let error = error.after(resolved.setup.engine.dtype);
-                    let name = resolved.name_of(index);
-                    notify(task.observe, [Notice(format!("{name} is not written: {error}"))]);
-                }
-            }
-        }
-        for &(index, ref song) in &songs {
+/// Writes the scores of `songs`, if they are wanted.
+fn write_found(
+    task: &mut JobTask<'_>,
+    resolved: &Resolved,
+    found: &ExtraResults,
+    songs: &[usize],
+) -> Result<(), Failed> {
+    let extras = &resolved.setup.extras;
+    if extras.judges {
+        for &index in songs {
             let track = index as u32 + 1;
-            let seed = resolved.seeds().map(|seeds| seeds[index]);
-            let mut tags = resolved.tags(index);
-            // The file may be given to others: it names no place of this machine.
-            tags.request.clear();
-            let tags = more.tags.then_some(&tags);
-            sinks::sound(task, track, &song.audio, encoding, tags, seed)?;
-            if let (true, Some(latent)) = (more.latents, all.get(index)) {
-                let bytes = latents::to_bytes(latent, latents::LatentsFormat::Vae, rate)?;
-                sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
-            }
-            let codes = &resolved.plan.source.codes;
-            if let Some(list) = codes.get(index).or(codes.first()) {
-                let (text, name) = (codes::to_list(list), format!("{track}.codes.txt"));
-                sinks::file(task, track, Content::Codes, &name, text.as_bytes())?;
-            }
-            let mut request = as_sent(resolved.to_request_of(index), resolved, sent);
-            request["seed"] = seed.into();
-            request["batch_size"] = 1.into();
-            let (text, name) = (format!("{request:#}\n"), format!("{track}.request.json"));
-            sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
+            let text = Value::Object(found.to_json(extras, index)).to_string();
+            sinks::file(task, track, Content::Score, "score.json", text)?;
         }
-        let found = ExtraResults::of(aligned)?;
-        let caption = sent.words.caption.as_deref().unwrap_or_default();
-        let kinds = [
-            ("lrc", "lrc", resolved.setup.extras.alignment.lines, Content::Lrc),
-            ("vtt", "vtt", more.vtt, Content::Lrc),
-            ("plot", "png", more.plot, Content::Plot),
-        ];
-        for &(index, ref song) in &songs {
-            let track = index as u32 + 1;
-            for (kind, extension, _, content) in
-                kinds.iter().filter(|(_, _, is_wanted, _)| *is_wanted)
-            {
-                if let Some(bytes) = found.file(kind, index, song, caption)? {
-                    sinks::file(task, track, *content, &format!("{track}.{extension}"), &bytes)?;
-                }
-            }
-        }
-        Ok((found, songs.into_iter().map(|(index, _)| index).collect()))
     }
-
-    /// Writes the scores of `songs`, if they are wanted.
-    fn write_found(self, found: &ExtraResults, songs: &[usize]) -> Result<(), Failed> {
-        let Self { task, resolved, .. } = self;
-        let extras = &resolved.setup.extras;
-        if extras.judges {
-            for &index in songs {
-                let track = index as u32 + 1;
-                let text = Value::Object(found.to_json(extras, index)).to_string();
-                let name = format!("{track}.score.json");
-                sinks::file(task, track, Content::Score, &name, text.as_bytes())?;
-            }
-        }
-        notify(task.observe, resolved.missing(found));
-        Ok(())
-    }
+    notify(task.observe, resolved.missing(found));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -48,8 +48,7 @@ fn drawn_seed() -> u64 {
 
 impl<B: Backend> Networked<'_, B> {
     pub(super) fn speak(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let mut read = SpeechRequest::read(&object)?;
+        let mut read = SpeechRequest::read(task.request())?;
         with_places(&mut read.fields, task.objects)?;
         let mut notices = Vec::new();
         let options = EncodingOptions::default();
@@ -174,17 +173,13 @@ fn spoken(
     file.finish(task.observe)?;
     sinks::made(task, 1, name, Some(turn.seed), (&peaks, sample_rate))?;
     if !spoken.words.is_empty() || turn.timestamps.is_some() {
-        for form in
-            [Some(TimesFormat::Json), turn.timestamps.filter(|own| *own != TimesFormat::Json)]
-        {
-            let Some(form) = form else { continue };
-            let name = format!("1.words.{}", form.extension());
-            sinks::file(task, 1, Content::Words, &name, form.text(&spoken.words).as_bytes())?;
+        let other = turn.timestamps.filter(|own| *own != TimesFormat::Json);
+        for form in std::iter::once(TimesFormat::Json).chain(other) {
+            let suffix = format!("words.{}", form.extension());
+            sinks::file(task, 1, Content::Words, &suffix, form.text(&spoken.words))?;
         }
     }
-    let text = format!("{resolved:#}\n");
-    sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
-    Ok(())
+    Ok(sinks::file(task, 1, Content::Request, "request.json", format!("{resolved:#}\n"))?)
 }
 
 /// Sound that is written while it is made, and that clients follow: its samples need no memory.

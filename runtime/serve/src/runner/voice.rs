@@ -13,8 +13,7 @@ use crate::{catalog::voice_exists, job::Content, request::VoiceRequest, worker::
 impl<B: Backend> Networked<'_, B> {
     /// Keeps the voice of recordings in the folder of this machine.
     pub(super) fn voice(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
-        let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let request = VoiceRequest::read(&object)?;
+        let request = VoiceRequest::read(task.request())?;
         let choice = self.installed.model_to_keep(&request);
         let VoiceRequest { name, mut fields, .. } = request;
         with_places(&mut fields, task.objects)?;
@@ -31,8 +30,7 @@ impl<B: Backend> Networked<'_, B> {
             "transcripts": transcripts, "frames": frames,
         });
         let text = format!("{description:#}\n");
-        sinks::file(task, 1, Content::Description, "1.description.json", text.as_bytes())?;
-        Ok(())
+        Ok(sinks::file(task, 1, Content::Description, "description.json", text)?)
     }
 
     /// Encodes recordings, if need be without the networks that are in memory.

@@ -2,26 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::OptionalExtension;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{
     Group,
     leases::{Leases, Written},
-    rows::{by_id, id},
+    rows::{all, by_id, id, one},
 };
 use crate::{
-    job::{Content, Job, JobError, Millis, Output, State, now},
+    job::{Content, Job, JobError, Millis, Output, State, millis, now},
     store::{Claim, End, Lease, LeaseState, MOST_LOSSES, News},
 };
 
 /// Length of a lease that an older version of the program wrote.
 const OLDER: Duration = Duration::from_secs(60);
-
-fn millis(duration: Duration) -> Millis {
-    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
-}
 
 /// Milliseconds of a lease, at most 49 days.
 fn short(length: Duration) -> u32 {
@@ -63,11 +58,7 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
              AND kind IN (SELECT value FROM json_each(?3))
              AND id NOT IN (SELECT value FROM json_each(?4))
          ORDER BY id LIMIT 1";
-    let own = group
-        .connection
-        .prepare_cached(own)?
-        .query_row((priority, resident, &kinds, &except), |row| id(row, 0))
-        .optional()?;
+    let own = one(group.connection, own, (priority, resident, &kinds, &except), |row| id(row, 0))?;
     Ok(Some(own.unwrap_or(oldest)))
 }
 
@@ -88,11 +79,8 @@ pub(super) fn claim(group: &mut Group<'_>, claim: &Claim) -> rusqlite::Result<Op
 fn held(group: &Group<'_>, lease: &Lease) -> rusqlite::Result<Option<State>> {
     let select = "SELECT state FROM job WHERE id = ?1 AND worker = ?2 AND attempts = ?3
              AND state IN ('running', 'cancelling')";
-    group
-        .connection
-        .prepare_cached(select)?
-        .query_row((lease.id.to_string(), &lease.worker, lease.attempt), |row| row.get(0))
-        .optional()
+    let values = (lease.id.to_string(), &lease.worker, lease.attempt);
+    one(group.connection, select, values, |row| row.get(0))
 }
 
 /// Extends a lease, and stores news.
@@ -121,7 +109,7 @@ pub(super) fn extend(
             group.event(lease.id, "notice", &json!({ "text": notice }))?;
         }
     }
-    if news.progress.is_some() || news.resolved.is_some() || !news.notices.is_empty() {
+    if !news.is_empty() {
         group.changed(lease.id)?;
     }
     Ok(if state == State::Cancelling { LeaseState::Cancel } else { LeaseState::Yes })
@@ -220,16 +208,14 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
 fn running(group: &Group<'_>) -> rusqlite::Result<Vec<(State, u32, String, Written)>> {
     let select = "SELECT id, state, losses, worker, lease_until, lease_ms FROM job
          WHERE state IN ('running', 'cancelling')";
-    let mut statement = group.connection.prepare_cached(select)?;
-    let jobs = statement.query_map([], |row| {
+    all(group.connection, select, [], |row| {
         let until = row.get::<_, Option<Millis>>(4)?.unwrap_or(0);
         // A lease of an older version of the program has no length.
         let length = row.get::<_, Option<u32>>(5)?;
         let length = length.map_or(OLDER, |length| Duration::from_millis(length.into()));
         let worker = row.get::<_, Option<String>>(3)?.unwrap_or_default();
         Ok((row.get(1)?, row.get(2)?, worker, Written { id: id(row, 0)?, until, length }))
-    })?;
-    jobs.collect()
+    })
 }
 
 /// Takes a job from a worker that was lost.

@@ -89,9 +89,29 @@ macro_rules! named {
 }
 named!(Kind, State);
 
+/// Returns the first row of a question, if it has one.
+pub(super) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(values, read).optional()
+}
+
+/// Returns all rows of a question.
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(values, read)?.collect()
+}
+
 pub(super) fn by_id(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Job>> {
     let select = format!("SELECT {COLUMNS} FROM job WHERE id = ?1");
-    connection.prepare_cached(&select)?.query_row([id.to_string()], job).optional()
+    one(connection, &select, [id.to_string()], job)
 }
 
 /// Returns the job of an idempotency key of a client.
@@ -101,7 +121,7 @@ pub(super) fn by_key(
     key: &str,
 ) -> rusqlite::Result<Option<Job>> {
     let select = format!("SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2");
-    connection.prepare_cached(&select)?.query_row((owner, key), job).optional()
+    one(connection, &select, (owner, key), job)
 }
 
 /// The number of the newest change.
@@ -115,8 +135,7 @@ pub(super) fn changed_since(
     last: i64,
 ) -> rusqlite::Result<Vec<(Uuid, i64)>> {
     let select = "SELECT id, change FROM job WHERE change > ?1 ORDER BY change";
-    let mut statement = connection.prepare_cached(select)?;
-    statement.query_map([last], |row| Ok((id(row, 0)?, row.get(1)?)))?.collect()
+    all(connection, select, [last], |row| Ok((id(row, 0)?, row.get(1)?)))
 }
 
 impl Group<'_> {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, Row, named_params};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use super::{
     Sqlite, queue,
-    rows::{COLUMNS, by_id, by_key, id, job},
+    rows::{COLUMNS, all, by_id, by_key, id, job, one},
 };
 use crate::{
     job::{Job, JobEvent, Millis, NewJob, State, now},
@@ -44,8 +44,8 @@ fn file(row: &Row<'_>) -> rusqlite::Result<File> {
 
 fn setting(connection: &Connection, name: &str) -> rusqlite::Result<Value> {
     let select = "SELECT value FROM setting WHERE name = ?1";
-    let text = connection.prepare_cached(select)?.query_row([name], |row| row.get::<_, String>(0));
-    Ok(text.optional()?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    let text = one(connection, select, [name], |row| row.get::<_, String>(0))?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
 impl Store for Sqlite {
@@ -132,19 +132,15 @@ impl Store for Sqlite {
                      AND (deleted IS NOT NULL) = :deleted
                  ORDER BY id DESC LIMIT :limit"
             );
-            let mut statement = connection.prepare_cached(&select)?;
-            let jobs = statement.query_map(
-                named_params! {
-                    ":owner": selection.owner,
-                    ":states": json!(selection.states).to_string(),
-                    ":kinds": json!(selection.kinds).to_string(),
-                    ":before": selection.before.map(|id| id.to_string()),
-                    ":deleted": selection.deleted,
-                    ":limit": selection.limit,
-                },
-                job,
-            )?;
-            jobs.collect()
+            let values = named_params! {
+                ":owner": selection.owner,
+                ":states": json!(selection.states).to_string(),
+                ":kinds": json!(selection.kinds).to_string(),
+                ":before": selection.before.map(|id| id.to_string()),
+                ":deleted": selection.deleted,
+                ":limit": selection.limit,
+            };
+            all(connection, &select, values, job)
         })
     }
 
@@ -167,10 +163,7 @@ impl Store for Sqlite {
                          WHERE other.state = 'queued' AND other.priority = job.priority
                              AND other.id > job.id LIMIT ?2)) AS behind
                      FROM job WHERE job.id = ?1 AND job.state = 'queued') AS of";
-            let ahead = connection
-                .prepare_cached(select)?
-                .query_row((id.to_string(), BEHIND), |row| row.get(0))
-                .optional()?;
+            let ahead = one(connection, select, (id.to_string(), BEHIND), |row| row.get(0))?;
             Ok(ahead.map(whole))
         })
     }
@@ -183,15 +176,7 @@ impl Store for Sqlite {
             let mut statement = connection.prepare_cached(select)?;
             let mut rows = statement.query([&owner])?;
             while let Some(row) = rows.next()? {
-                let number = whole(row.get(1)?);
-                let slot = match row.get::<_, State>(0)? {
-                    State::Queued => &mut counts.queued,
-                    State::Running | State::Cancelling => &mut counts.running,
-                    State::Done => &mut counts.done,
-                    State::Failed => &mut counts.failed,
-                    State::Cancelled => &mut counts.cancelled,
-                };
-                *slot += number;
+                *counts.number(row.get(0)?) += whole(row.get(1)?);
                 counts.bytes += whole(row.get(2)?);
             }
             // The plus keeps SQLite from the index of states, which would sort all jobs that are done.
@@ -218,14 +203,12 @@ impl Store for Sqlite {
     fn events(&self, id: Uuid, after: u64) -> StoreFuture<'_, Vec<JobEvent>> {
         self.read(move |connection| {
             let select = "SELECT n, name, data FROM event WHERE job = ?1 AND n > ?2 ORDER BY n";
-            let mut statement = connection.prepare_cached(select)?;
             let after = i64::try_from(after).unwrap_or(i64::MAX);
-            let events = statement.query_map((id.to_string(), after), |row| {
+            all(connection, select, (id.to_string(), after), |row| {
                 let data: String = row.get(2)?;
                 let data = serde_json::from_str(&data).unwrap_or(Value::Null);
                 Ok(JobEvent { n: whole(row.get(0)?), name: row.get(1)?, data })
-            })?;
-            events.collect()
+            })
         })
     }
 
@@ -278,16 +261,10 @@ impl Store for Sqlite {
                      WHERE ended IS NOT NULL)
                  WHERE ended < :before OR deleted < :deleted OR newer > :bytes"
             );
-            let mut statement = connection.prepare_cached(&select)?;
-            let jobs = statement.query_map(
-                named_params! {
-                    ":before": before,
-                    ":deleted": deleted_before,
-                    ":bytes": i64::try_from(bytes).unwrap_or(i64::MAX),
-                },
-                job,
-            )?;
-            jobs.collect()
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let values =
+                named_params! { ":before": before, ":deleted": deleted_before, ":bytes": bytes };
+            all(connection, &select, values, job)
         })
     }
 
@@ -319,7 +296,7 @@ impl Store for Sqlite {
     fn file(&self, wanted: Uuid) -> StoreFuture<'_, Option<File>> {
         self.read(move |connection| {
             let select = format!("SELECT {FILE} FROM file WHERE id = ?1");
-            connection.prepare_cached(&select)?.query_row([wanted.to_string()], file).optional()
+            one(connection, &select, [wanted.to_string()], file)
         })
     }
 
@@ -329,8 +306,7 @@ impl Store for Sqlite {
                 "SELECT {FILE} FROM file WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
             );
             let after = after.map(|id| id.to_string()).unwrap_or_default();
-            let mut statement = connection.prepare_cached(&select)?;
-            statement.query_map((owner, after, limit), file)?.collect()
+            all(connection, &select, (owner, after, limit), file)
         })
     }
 
@@ -352,7 +328,7 @@ impl Store for Sqlite {
     fn old_files(&self, before: Millis) -> StoreFuture<'_, Vec<File>> {
         self.read(move |connection| {
             let select = format!("SELECT {FILE} FROM file WHERE created < ?1");
-            connection.prepare_cached(&select)?.query_map([before], file)?.collect()
+            all(connection, &select, [before], file)
         })
     }
 

@@ -81,7 +81,6 @@ async fn keep(store: &dyn Store, times: WorkerTimes, lease: &Lease, watch: &Watc
 }
 
 /// Observer of a job: collects news, and knows if the job is cancelled.
-#[derive(Debug)]
 pub(super) struct Watch {
     news: Mutex<News>,
     clock: Mutex<Clock>,

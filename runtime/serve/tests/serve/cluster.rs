@@ -16,7 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    contract::{claim, lease_of, new},
+    contract::{claim, fill, lease_of, new},
     killed::{LATE, Started, is_ended, job, put, start, until},
     place::{NatsServer, SharedQueue, port},
     support::{Queue, Running, open_gate, quick},
@@ -26,18 +26,13 @@ use crate::{
 /// Three servers; none if it is not installed.
 fn three() -> Option<SharedQueue> {
     let folder = tempfile::tempdir().expect("a folder");
-    let (ports, routes) = ([port(), port(), port()], [port(), port(), port()]);
+    let routes = [port(), port(), port()];
     let urls = routes.map(|route| format!("\"nats://127.0.0.1:{route}\"")).join(", ");
     let mut servers = Vec::new();
-    for n in 0..3 {
-        let settings = format!(
-            "server_name: n{n}\ncluster {{ name: c, listen: \"127.0.0.1:{}\", \
-             routes: [{urls}] }}",
-            routes[n]
-        );
-        let own = tempfile::tempdir().expect("a folder");
-        let data = own.path().join("data");
-        servers.push(NatsServer::start_at(ports[n], &data, &settings, own)?);
+    for route in routes {
+        let cluster = format!("name: c, listen: \"127.0.0.1:{route}\", routes: [{urls}]");
+        let settings = format!("server_name: n{route}\ncluster {{ {cluster} }}");
+        servers.push(NatsServer::start(&settings, "")?);
     }
     Some(SharedQueue { folder, servers })
 }
@@ -176,22 +171,11 @@ async fn a_change_that_another_one_overwrote_is_made_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_refuses_jobs_by_its_name_and_keeps_those_it_took() {
     let folder = tempfile::tempdir().expect("a folder");
-    let own = tempfile::tempdir().expect("a folder");
-    let data = own.path().join("data");
-    let full = format!("jetstream {{ store_dir: {data:?}, max_file_store: 2000000 }}");
-    let Some(server) = NatsServer::start_at(port(), &data, &full, own) else { return };
+    let Some(server) = NatsServer::start("", "max_file_store: 2000000") else { return };
     let place = SharedQueue { folder, servers: vec![server] };
     let store = place.store().await;
-    let large = || NewJob { request: json!({ "lyrics": "x".repeat(50_000) }), ..new("song") };
-    let mut taken = Vec::new();
-    let error = loop {
-        match store.put(large()).await {
-            Ok(put) => taken.push(put.job.id),
-            Err(error) => break error,
-        }
-        assert!(taken.len() < 200, "the server takes all");
-    };
-    assert!(error.is_full, "{error}");
+    let large = NewJob { request: json!({ "lyrics": "x".repeat(50_000) }), ..new("song") };
+    let taken = fill(&store, &large).await;
     let again = place.store().await;
     assert_eq!(again.counts(None).await.expect("answered").queued, taken.len() as u64);
     for id in &taken {
@@ -202,11 +186,6 @@ async fn a_full_server_refuses_jobs_by_its_name_and_keeps_those_it_took() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job() {
     let Some(mut place) = SharedQueue::nats() else { return };
-    let data = tempfile::tempdir().expect("a folder");
-    let port = port();
-    let own = || tempfile::tempdir().expect("a folder");
-    let start = || NatsServer::start_at(port, data.path(), "", own()).expect("it is there");
-    place.servers = vec![start()];
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
     // Long enough to come back in after a connection is there again.
@@ -216,7 +195,7 @@ async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job(
     until(&queue.store, id, |job| job.state == State::Running).await;
     place.servers[0].process.kill();
     tokio::time::sleep(lease + Duration::from_secs(1)).await;
-    place.servers = vec![start()];
+    place.servers[0].again();
     open_gate(place.folder.path());
     let job = until(&queue.store, id, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");

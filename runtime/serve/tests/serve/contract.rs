@@ -7,6 +7,7 @@ use acestep_serve::{
     store::{Claim, End, Lease, LeaseState, Lookup, ModelFilter, News, Store},
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::place::SharedQueue;
 
@@ -80,10 +81,29 @@ pub(crate) async fn claim(store: &Arc<dyn Store>, worker: &str) -> Option<Job> {
     store.claim(offer(worker, LEASE)).await.expect("answered")
 }
 
-pub(crate) async fn state(store: &Arc<dyn Store>, job: &Job) -> State {
-    match store.get(job.id).await.expect("answered") {
-        Lookup::Job(job) => job.state,
+pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
+    match store.get(id).await.expect("answered") {
+        Lookup::Job(job) => job,
         other => panic!("{other:?}"),
+    }
+}
+
+async fn state(store: &Arc<dyn Store>, of: &Job) -> State {
+    job(store, of.id).await.state
+}
+
+/// Stores jobs until the disk is full; returns those that were taken.
+pub(crate) async fn fill(store: &Arc<dyn Store>, new: &NewJob) -> Vec<Uuid> {
+    let mut taken = Vec::new();
+    loop {
+        match store.put(new.clone()).await {
+            Ok(put) => taken.push(put.job.id),
+            Err(error) => {
+                assert!(error.is_full, "{error}");
+                return taken;
+            }
+        }
+        assert!(taken.len() < 200, "it takes all");
     }
 }
 
@@ -140,7 +160,7 @@ async fn a_worker_leaves_jobs_to_others(place: SharedQueue) {
     let put = async |new| store.put(new).await.expect("stored").job.id;
     let (first, second) = (put(other).await, put(new("one")).await);
     let (third, fourth) = (put(new("two")).await, put(new("three")).await);
-    let take = async |except: &[uuid::Uuid], resident: Option<&str>| {
+    let take = async |except: &[Uuid], resident: Option<&str>| {
         let resident = resident.map(str::to_owned);
         let claim = Claim { except: except.to_vec(), resident, ..offer("small", LEASE) };
         store.claim(claim).await.expect("answered").map(|job| job.id)
@@ -165,7 +185,7 @@ async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: Sha
         assert_eq!(store.sweep().await.expect("answered"), [job.id]);
     }
     assert!(claim(&store, "w").await.is_none());
-    let Lookup::Job(failed) = store.get(job.id).await.expect("answered") else { panic!("gone") };
+    let failed = self::job(&store, job.id).await;
     assert_eq!(failed.state, State::Failed);
     assert_eq!(failed.error.expect("a reason").code, "worker_lost");
 }
@@ -201,7 +221,7 @@ async fn a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker(place
     assert_eq!(held, LeaseState::Cancel);
     store.finish(lease_of(&taken), End::Cancelled(vec![])).await.expect("answered");
     assert_eq!(state(&store, &running).await, State::Cancelled);
-    assert_eq!(store.cancel(uuid::Uuid::now_v7()).await.expect("answered"), None);
+    assert_eq!(store.cancel(Uuid::now_v7()).await.expect("answered"), None);
 }
 
 async fn a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again(place: SharedQueue) {

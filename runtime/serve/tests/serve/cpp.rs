@@ -1,14 +1,10 @@
 //! The API of acestep.cpp's server.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    thread,
-    time::Duration,
-};
+use std::io::{BufRead as _, BufReader};
 
 use serde_json::{Value, json};
 
-use crate::web::{Answer, Api, body, bytes, served};
+use crate::web::{Answer, Api, body, bytes, served, until_some};
 
 /// Frames of latents of a second.
 const LATENTS: &[u8] = &[0; 256 * 25];
@@ -21,14 +17,8 @@ fn id(answer: Answer) -> String {
 
 /// Asks until a job ended.
 fn ended(api: &Api, id: &str) -> Value {
-    for _ in 0..20_000 {
-        let state = body(api.get(&format!("/job?id={id}")));
-        if state["status"] != "running" {
-            return state;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it never ends");
+    let state = || body(api.get(&format!("/job?id={id}")));
+    until_some(|| Some(state()).filter(|state| state["status"] != "running"))
 }
 
 /// Returns kinds and contents of the parts of a result.

@@ -5,7 +5,7 @@ use std::{io::Write as _, net::TcpStream, time::Duration};
 use acestep_serve::http::Server;
 use serde_json::{Value, json};
 
-use crate::web::{body, code, job_of, keys, param, served, served_with, text};
+use crate::web::{body, code, job_of, keys, param, served, served_with, text, until_some};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_with_very_many_values_is_refused_by_every_call_that_takes_sound() {
@@ -54,11 +54,8 @@ async fn large_bodies_at_once_have_a_limit_for_each_client_and_together_and_smal
     let ask = |name: &str, path: &str, value: &Value| api.with_key(name).post(path, value);
     let large = json!({ "input": "x", "ref_audio": "A".repeat(1_049_000) });
     let until = |name: &str, status: u16| {
-        let mut answers = (0..3000).map(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            ask(name, "/v1/audio/speech", &large)
-        });
-        answers.find(|answer| answer.status() == status).expect("an answer of that status")
+        let answer = || ask(name, "/v1/audio/speech", &large);
+        until_some(|| Some(answer()).filter(|answer| answer.status() == status))
     };
     let of_ann = two("ann");
     let busy = until("ann", 503);

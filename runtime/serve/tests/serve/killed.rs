@@ -8,27 +8,27 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Command, Stdio},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use acestep_serve::{
     http::Security,
     job::{Job, NewJob, State},
-    store::{Lookup, Store},
+    store::Store,
     worker::WorkerTimes,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    contract::{new, of_each_store},
+    contract::{fill, new, of_each_store},
     place::{Process, SharedQueue, port, wait_for},
     support::{Queue, Running, open_gate, quick},
     web::{agent, body},
 };
 
-pub(crate) use crate::web::LATE;
+pub(crate) use crate::{contract::job, web::LATE};
 
 of_each_store!(
     a_job_of_a_killed_worker_runs_again_on_another,
@@ -51,7 +51,6 @@ fn seconds() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a process that other tests start"]
 async fn process_of_other_tests() {
-    static IS_DRAINING: AtomicBool = AtomicBool::new(false);
     let Some(text) = env::var_os("SERVE_PROCESS").and_then(|text| text.into_string().ok()) else {
         return;
     };
@@ -60,18 +59,15 @@ async fn process_of_other_tests() {
     let queue = Queue::open(Path::new(folder), Some(nats).filter(|nats| !nats.is_empty())).await;
     let port: u16 = port.parse().expect("a port");
     let lease = Duration::from_millis(lease.parse().expect("a time"));
-    let server = match port {
-        0 => {
-            queue.work(name, WorkerTimes { lease, ..quick() }, &IS_DRAINING);
-            None
-        }
+    let _worker = (port == 0).then(|| queue.work(name, WorkerTimes { lease, ..quick() }));
+    let _server = match port {
+        0 => None,
         _ => Some(Running::over(&queue, Security::default(), port, 1, |_| ()).await),
     };
     // The parent ends the process, or it is an orphan: then its folder goes.
     while Path::new(folder).exists() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    drop(server);
 }
 
 /// A process of this program: a worker, or with a port a server with a worker.
@@ -131,13 +127,6 @@ impl SharedQueue {
 
 pub(crate) async fn put(store: &Arc<dyn Store>, caption: &str) -> Uuid {
     store.put(new(caption)).await.expect("stored").job.id
-}
-
-pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
-    match store.get(id).await.expect("answered") {
-        Lookup::Job(job) => job,
-        other => panic!("{other:?}"),
-    }
 }
 
 pub(crate) async fn until(store: &Arc<dyn Store>, id: Uuid, is_it: impl Fn(&Job) -> bool) -> Job {
@@ -299,16 +288,14 @@ async fn a_client_that_goes_away_leaves_its_job(place: SharedQueue) {
 async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: SharedQueue) {
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
-    let is_draining: &'static AtomicBool = Box::leak(Box::default());
     let (stall, lease) = (Duration::from_millis(300), Duration::from_secs(1));
-    queue.work("first", WorkerTimes { stall, lease, ..quick() }, is_draining);
+    let _first = queue.work("first", WorkerTimes { stall, lease, ..quick() });
     let id = put(&queue.store, "hang").await;
     until(&queue.store, id, |job| job.attempts == 1).await;
-    queue.work("second", quick(), is_draining);
+    let _second = queue.work("second", quick());
     let job = until(&queue.store, id, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 2), "{job:?}");
     assert_eq!(job.worker.as_deref(), Some("second"));
-    is_draining.store(true, std::sync::atomic::Ordering::Relaxed);
     sweeper.abort();
 }
 
@@ -359,22 +346,14 @@ async fn a_full_disk_refuses_jobs_by_its_name_and_keeps_those_it_took() {
     let filler = folder.path().join("filler");
     let store = Queue::open(folder.path(), None).await.store;
     fs::write(&filler, vec![0; 1 << 20]).expect("room");
-    let large = || NewJob { request: json!({ "lyrics": "x".repeat(20_000) }), ..new("song") };
-    let mut taken = Vec::new();
-    let error = loop {
-        match store.put(large()).await {
-            Ok(put) => taken.push(put.job.id),
-            Err(error) => break error,
-        }
-        assert!(taken.len() < 200, "the disk takes all");
-    };
-    assert!(error.is_full, "{error}");
+    let large = NewJob { request: json!({ "lyrics": "x".repeat(20_000) }), ..new("song") };
+    let taken = fill(&store, &large).await;
     assert!(!taken.is_empty());
     for id in &taken {
         assert_eq!(job(&store, *id).await.state, State::Queued);
     }
     fs::remove_file(&filler).expect("removed");
-    let later = store.put(large()).await.expect("there is room again").job.id;
+    let later = store.put(large).await.expect("there is room again").job.id;
     assert_eq!(job(&store, later).await.state, State::Queued);
     assert_eq!(store.counts(None).await.expect("answered").queued, taken.len() as u64 + 1);
     drop(store);

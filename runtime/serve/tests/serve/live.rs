@@ -4,11 +4,7 @@ use std::{
     fs,
     io::Read as _,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::{Arc, atomic::Ordering, mpsc},
     time::{Duration, Instant},
 };
 
@@ -24,10 +20,10 @@ use uuid::Uuid;
 
 use crate::{
     killed::{LATE, Started, is_ended, job, start, until},
-    place::{NatsServer, SharedQueue, port},
+    place::SharedQueue,
     real::{Real, SCRIPT},
     realtime::Socket,
-    support::{Queue, Running, open_gate, quick},
+    support::{Draining, Queue, Running, open_gate, quick},
     web::{Answer, Api, body, bytes, code, job_of, text},
 };
 
@@ -62,10 +58,8 @@ impl Apart {
     /// Starts a worker elsewhere, within this process.
     async fn work(&self) -> Draining {
         let queue = Queue::open(self.elsewhere.path(), self.place.address().as_deref()).await;
-        let is_draining: &'static AtomicBool = Box::leak(Box::default());
         // A name that could be no subject of NATS.
-        queue.work("far > away.*", quick(), is_draining);
-        Draining(is_draining)
+        queue.work("far > away.*", quick())
     }
 
     /// Submits a song of three seconds whose sound comes in pieces, with a gate after the first.
@@ -96,15 +90,6 @@ impl Apart {
 
     fn made(&self, id: Uuid, attempt: u32) -> Vec<u8> {
         fs::read(preview::path(&self.attempt(id, attempt))).expect("a preview")
-    }
-}
-
-/// Drains a worker when a test ends.
-struct Draining(&'static AtomicBool);
-
-impl Drop for Draining {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -266,13 +251,7 @@ async fn a_worker_elsewhere_that_is_killed_is_an_error_for_its_listeners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
-    let Some(mut place) = SharedQueue::nats() else { return };
-    let data = tempfile::tempdir().expect("a folder");
-    let port = port();
-    let own = || tempfile::tempdir().expect("a folder");
-    let nats = || NatsServer::start_at(port, data.path(), "", own()).expect("it is there");
-    place.servers = vec![nats()];
-    let mut apart = Apart::over(place, false).await;
+    let Some(mut apart) = Apart::start().await else { return };
     let _worker = apart.work().await;
     let id = apart.song();
     let (answer, first) = apart.listen(id, FIRST);
@@ -287,7 +266,7 @@ async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
     open_gate(apart.elsewhere.path());
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(told.try_recv().is_err(), "nothing comes while the queue is away");
-    apart.place.servers = vec![nats()];
+    apart.place.servers[0].again();
     let heard = listening.join().expect("no panic");
     let made = apart.made(id, 1);
     assert_eq!(made.len(), 3 * 192_000);

@@ -1,9 +1,6 @@
 //! Promises for jobs that do not fit into the memory of a worker.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use acestep_serve::{
     job::{Job, State},
@@ -24,10 +21,9 @@ of_each_store!(
 
 async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: SharedQueue) {
     let queue = place.open().await;
-    let is_draining: &'static AtomicBool = Box::leak(Box::default());
     // It never looks at the job again.
     let refused = Duration::from_secs(3600);
-    queue.work("small", WorkerTimes { refused, ..quick() }, is_draining);
+    let _small = queue.work("small", WorkerTimes { refused, ..quick() });
     let large = put(&queue.store, "large").await;
     let is_back = |job: &Job| is_ended(job) || job.attempts > 0 && job.state == State::Queued;
     let job = until(&queue.store, large, is_back).await;
@@ -38,17 +34,15 @@ async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: Sh
     assert_eq!((job.state, job.worker.as_deref()), (State::Done, Some("small")), "{job:?}");
     let job = until(&queue.store, large, |_| true).await;
     assert_eq!((job.state, job.attempts), (State::Queued, 1), "{job:?}");
-    queue.work("wide", quick(), is_draining);
+    let _wide = queue.work("wide", quick());
     let job = until(&queue.store, large, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 2), "{job:?}");
     assert_eq!(job.worker.as_deref(), Some("wide"));
-    is_draining.store(true, Ordering::Relaxed);
 }
 
 async fn a_job_that_no_worker_can_hold_fails_after_each_had_its_turn(place: SharedQueue) {
     let queue = place.open().await;
-    let is_draining: &'static AtomicBool = Box::leak(Box::default());
-    queue.work("small-1", quick(), is_draining);
+    let _first = queue.work("small-1", quick());
     let id = put(&queue.store, "large").await;
     for attempts in [2, 4] {
         let job = until(&queue.store, id, is_ended).await;
@@ -62,10 +56,9 @@ async fn a_job_that_no_worker_can_hold_fails_after_each_had_its_turn(place: Shar
     let alone = until(&queue.store, id, is_ended).await;
     assert_eq!((alone.state, alone.attempts), (State::Failed, 6), "{alone:?}");
     // Two of them: each gives it back once, and then one of them fails it.
-    queue.work("small-2", quick(), is_draining);
+    let _second = queue.work("small-2", quick());
     let both = put(&queue.store, "large").await;
     let job = until(&queue.store, both, is_ended).await;
     assert_eq!(job.state, State::Failed, "{job:?}");
     assert!((2..=3).contains(&job.attempts), "{job:?}");
-    is_draining.store(true, Ordering::Relaxed);
 }

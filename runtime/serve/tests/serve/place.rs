@@ -3,8 +3,7 @@
 use std::{
     io,
     net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Child,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -29,7 +28,7 @@ impl SharedQueue {
 
     #[cfg(feature = "nats")]
     pub(crate) fn nats() -> Option<Self> {
-        Some(Self { folder: folder(), servers: vec![NatsServer::start("")?] })
+        Some(Self { folder: folder(), servers: vec![NatsServer::start("", "")?] })
     }
 
     pub(crate) fn address(&self) -> Option<String> {
@@ -88,54 +87,55 @@ impl Drop for Process {
 }
 
 pub(crate) struct NatsServer {
-    pub(crate) port: u16,
-    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
+    port: u16,
+    #[cfg(feature = "nats")]
     pub(crate) process: Process,
-    _folder: TempDir,
+    #[cfg(feature = "nats")]
+    folder: TempDir,
 }
 
 impl NatsServer {
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
+}
 
-    /// Starts a server with lines added to its settings; none if it is not installed.
-    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
-    pub(crate) fn start(settings: &str) -> Option<Self> {
-        let folder = folder();
-        Self::start_at(port(), &folder.path().join("data"), settings, folder)
+#[cfg(feature = "nats")]
+impl NatsServer {
+    /// Starts a server with lines added to its settings, and to those of JetStream; none if it is not installed.
+    pub(crate) fn start(settings: &str, jetstream: &str) -> Option<Self> {
+        let (port, folder) = (port(), folder());
+        let data = folder.path().join("data").display().to_string();
+        let own = format!(
+            "listen: \"127.0.0.1:{port}\"\njetstream {{\nstore_dir: {data:?}\n{jetstream}\n}}\n\
+             {settings}\n"
+        );
+        std::fs::write(folder.path().join("nats.conf"), own).expect("written");
+        Some(Self { port, process: started(&folder, port)?, folder })
     }
 
-    /// Starts a server at a port, over a folder.
-    pub(crate) fn start_at(
-        port: u16,
-        data: &Path,
-        settings: &str,
-        folder: TempDir,
-    ) -> Option<Self> {
-        let file: PathBuf = folder.path().join("nats.conf");
-        let own = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {:?} }}\n{settings}\n",
-            data.display().to_string()
-        );
-        std::fs::write(&file, own).expect("written");
-        let started = Command::new("nats-server")
-            .arg("-c")
-            .arg(&file)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match started {
-            Ok(child) => {
-                let process = Process(child);
-                wait_for(port).expect("the server answers");
-                Some(Self { port, process, _folder: folder })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                eprintln!("not tested: `nats-server` is not installed (Debian: nats-server)");
-                None
-            }
-            Err(error) => panic!("nats-server: {error}"),
+    /// Starts it again, after it was killed.
+    pub(crate) fn again(&mut self) {
+        self.process = started(&self.folder, self.port).expect("it is there");
+    }
+}
+
+/// Starts the server of a folder; none if it is not installed.
+#[cfg(feature = "nats")]
+fn started(folder: &TempDir, port: u16) -> Option<Process> {
+    use std::process::{Command, Stdio};
+    let mut command = Command::new("nats-server");
+    command.arg("-c").arg(folder.path().join("nats.conf"));
+    match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => {
+            let process = Process(child);
+            wait_for(port).expect("the server answers");
+            Some(process)
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            eprintln!("not tested: `nats-server` is not installed (Debian: nats-server)");
+            None
+        }
+        Err(error) => panic!("nats-server: {error}"),
     }
 }

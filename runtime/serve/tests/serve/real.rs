@@ -16,7 +16,6 @@ use acestep_serve::{
     http::{Security, Server},
     installed::Installed,
     runner::{self, WorkerStart},
-    worker::Worker,
 };
 use acestep_session::speech::{self, Fields, Sink, SpeechInput};
 use acestep_speech::{Options, Spoken, Voices};
@@ -26,7 +25,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use crate::{
-    support::{Queue, Running, quick},
+    support::{Draining, Queue, Running, quick},
     web::{Api, body, bytes},
 };
 
@@ -49,14 +48,8 @@ pub(crate) struct Real {
     pub(crate) running: Running,
     pub(crate) layout: Layout,
     pub(crate) voices: Voices,
-    is_draining: &'static AtomicBool,
+    _worker: Draining,
     pub(crate) folder: TempDir,
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
 }
 
 fn layout(models: &Path) -> Layout {
@@ -82,11 +75,7 @@ pub(crate) fn work(
 ) {
     let runtime = Handle::current();
     thread::spawn(move || {
-        let Queue { store, objects } = queue;
-        let (name, is_ending) = ("real".to_owned(), Arc::default());
-        let (times, on_hang, on_disk_full): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
-        let worker =
-            Worker { name, store, objects, times, is_draining, is_ending, on_hang, on_disk_full };
+        let worker = queue.worker("real", quick(), is_draining);
         let run =
             runner::run(&worker, &runtime, &installed, ENGINE, WorkerStart { warm, ready: &ready });
         run.expect("a device").expect("a queue");
@@ -116,7 +105,7 @@ impl Real {
         let running = Running::over(&queue, Security::default(), 0, 0, change).await;
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
         work(elsewhere, installed(), is_draining, None, |_| ());
-        Self { running, layout, voices, is_draining, folder }
+        Self { running, layout, voices, _worker: Draining(is_draining), folder }
     }
 
     pub(crate) fn api(&self) -> Api {

@@ -19,9 +19,8 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    killed::LATE,
     support::Running,
-    web::{Api, body, keys, served, served_with, text},
+    web::{Api, Served, body, keys, served, served_with, text, until_some},
 };
 
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -105,6 +104,13 @@ impl Socket {
     }
 }
 
+/// Starts a server, and opens a connection to it.
+async fn greeted() -> (Served, Socket) {
+    let server = served().await;
+    let socket = Socket::ready(&server.running, "/v1/realtime").await;
+    (server, socket)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() {
     let server = served_with(1, keys(&[("ann", "a-long-key")]), |_| ()).await;
@@ -134,8 +140,7 @@ async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_follows_a_cancelled_one_is_spoken_alone() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (_server, mut socket) = greeted().await;
     socket.send(json!({ "type": "cancel" })).await;
     let (idle, _) = socket.until("cancelled").await;
     assert!(idle.get("id").is_none(), "nothing was spoken");
@@ -179,8 +184,7 @@ async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
 /// A worker that hears nothing reads the voice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (server, mut socket) = greeted().await;
     socket.send(json!({ "type": "set_voice", "text": "hang" })).await;
     let (warming, _) = socket.until("warming").await;
     server.until(&text(&warming["id"]), |job| job["state"] == "running");
@@ -213,8 +217,7 @@ async fn a_kept_voice_speaks_with_its_model() {
 /// Nobody hears the rest of its text.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_of_a_client_that_goes_away_is_cancelled() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (server, mut socket) = greeted().await;
     socket.send(json!({ "type": "tts", "text": "a long text" })).await;
     let (job, _) = socket.until("job").await;
     drop(socket);
@@ -236,8 +239,7 @@ async fn row_20_a_client_is_greeted_when_a_worker_is_warm() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_sentences_of_a_long_text_are_spoken() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (_server, mut socket) = greeted().await;
     socket.send(json!({ "type": "append", "text": "fail. ".repeat(70) })).await;
     socket.send(json!({ "type": "append", "text": "The end" })).await;
     socket.send(json!({ "type": "end" })).await;
@@ -259,8 +261,7 @@ async fn all_sentences_of_a_long_text_are_spoken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_fails_after_some_sound_has_the_error_of_its_job() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (_server, mut socket) = greeted().await;
     socket.send(json!({ "type": "tts", "text": "collapse" })).await;
     socket.until("job").await;
     let (event, _) = socket.heard().await;
@@ -283,11 +284,7 @@ async fn a_server_ends_although_clients_listen_and_one_is_silent() {
     let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
     let _silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
     // These three and the question itself.
-    let begin = std::time::Instant::now();
-    while !text(&body(api.get("/metrics"))).contains("_waiting 4\n") {
-        assert!(begin.elapsed() < LATE, "they do not wait");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_some(|| text(&body(api.get("/metrics"))).contains("_waiting 4\n").then_some(()));
     // The texts take more than a minute each, and the request that is silent never comes.
     tokio::time::timeout(Duration::from_secs(100), server.running.stop()).await.expect("it ends");
     for mut stream in listening {
@@ -299,8 +296,7 @@ async fn a_server_ends_although_clients_listen_and_one_is_silent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_a_refused_voice_are_removed() {
-    let server = served().await;
-    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    let (server, mut socket) = greeted().await;
     for refused in [
         json!({ "type": "set_voice", "reference": "UklGRg==", "text": "fail" }),
         json!({ "type": "set_voice", "reference": "UklGRg==", "speaker_1": "#" }),

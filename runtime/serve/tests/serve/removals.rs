@@ -28,7 +28,6 @@ use crate::{
 };
 
 /// A place whose removals wait until they may go on.
-#[derive(Debug)]
 struct Slow {
     /// The number of removals that began.
     begun: watch::Sender<u32>,

@@ -10,7 +10,7 @@ use acestep_serve::{
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{LEASE, claim, lease_of, new, of_each_store, put},
+    contract::{LEASE, claim, job, lease_of, new, of_each_store, put},
     place::SharedQueue,
 };
 
@@ -89,7 +89,7 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: SharedQueue) 
     for news in [news, again] {
         store.extend(lease.clone(), LEASE, news).await.expect("answered");
     }
-    let Lookup::Job(running) = store.get(job.id).await.expect("answered") else { panic!("gone") };
+    let running = self::job(&store, job.id).await;
     assert_eq!((running.progress, running.notices), (progress, vec!["the seed is 7".to_owned()]));
     assert_eq!(running.resolved, Some(json!({ "seed": 7 })));
     let names = |events: Vec<acestep_serve::job::JobEvent>| -> Vec<(u64, String)> {
@@ -160,12 +160,9 @@ async fn jobs_expire_by_age_and_by_bytes_from_the_oldest(place: SharedQueue) {
         ids.push(job.id);
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
-    let expired = |before, bytes| {
-        let store = store.clone();
-        async move {
-            let jobs = store.expired(before, 0, bytes).await.expect("answered");
-            jobs.into_iter().map(|job| job.id).collect::<Vec<_>>()
-        }
+    let expired = async |before: i64, bytes: u64| {
+        let jobs = store.expired(before, 0, bytes).await.expect("answered");
+        jobs.into_iter().map(|job| job.id).collect::<Vec<_>>()
     };
     assert!(expired(0, 300).await.is_empty());
     assert_eq!(expired(0, 250).await, [ids[0]]);
@@ -187,16 +184,20 @@ async fn a_large_request_comes_back_whole(place: SharedQueue) {
     assert_eq!(listed[0].resolved.as_ref(), Some(&large.request));
 }
 
-async fn files_are_kept_until_they_are_removed(place: SharedQueue) {
-    let store = place.store().await;
-    let file = File {
-        id: uuid::Uuid::now_v7(),
+fn file(id: uuid::Uuid) -> File {
+    File {
+        id,
         owner: "a".into(),
         name: "song with spaces.wav".into(),
         bytes: 7,
         sha256: "00".into(),
         created: 1000,
-    };
+    }
+}
+
+async fn files_are_kept_until_they_are_removed(place: SharedQueue) {
+    let store = place.store().await;
+    let file = file(uuid::Uuid::now_v7());
     store.put_file(file.clone()).await.expect("stored");
     assert_eq!(store.file(file.id).await.expect("answered").as_ref(), Some(&file));
     assert!(store.old_files(1000).await.expect("answered").is_empty());
@@ -269,14 +270,6 @@ async fn counts_and_lists_follow_each_change_by_client(place: SharedQueue) {
 
 async fn old_files_go_but_those_of_waiting_jobs_stay(place: SharedQueue) {
     let queue = place.open().await;
-    let file = |id| File {
-        id,
-        owner: "a".into(),
-        name: "a.wav".into(),
-        bytes: 1,
-        sha256: "00".into(),
-        created: 1000,
-    };
     let (old, needed) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
     for id in [old, needed] {
         std::fs::write(queue.objects.file(id), "x").expect("written");

@@ -63,23 +63,32 @@ impl Queue {
         panic!("{nats}: this build has no NATS (--features nats)");
     }
 
-    /// Starts a worker on a thread; it ends when `is_draining` is true.
-    pub(crate) fn work(&self, name: &str, times: WorkerTimes, is_draining: &'static AtomicBool) {
-        let (runtime, Self { store, objects }) = (Handle::current(), self.clone());
-        let name = name.to_owned();
+    /// Returns a worker of this queue, which is not started.
+    pub(crate) fn worker(
+        &self,
+        name: &str,
+        times: WorkerTimes,
+        is_draining: &'static AtomicBool,
+    ) -> Worker<'static> {
+        Worker {
+            name: name.to_owned(),
+            store: self.store.clone(),
+            objects: self.objects.clone(),
+            times,
+            is_draining,
+            is_ending: Arc::default(),
+            on_hang: || (),
+            on_disk_full: |_| (),
+        }
+    }
+
+    /// Starts a worker on a thread; it takes no more jobs when the result is dropped.
+    #[must_use]
+    pub(crate) fn work(&self, name: &str, times: WorkerTimes) -> Draining {
+        let (runtime, queue, name) = (Handle::current(), self.clone(), name.to_owned());
+        let is_draining: &'static AtomicBool = Box::leak(Box::default());
         thread::spawn(move || {
-            let is_ending = Arc::default();
-            let (on_hang, on_disk_full): (fn(), fn(bool)) = (|| (), |_| ());
-            let worker = Worker {
-                name,
-                store,
-                objects,
-                times,
-                is_draining,
-                is_ending,
-                on_hang,
-                on_disk_full,
-            };
+            let worker = queue.worker(&name, times, is_draining);
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
                     tracing::error!(%error, "the worker begins again");
@@ -87,6 +96,7 @@ impl Queue {
                 }
             }
         });
+        Draining(is_draining)
     }
 
     /// Returns jobs of lost workers to the queue, again and again.
@@ -103,18 +113,26 @@ impl Queue {
     }
 }
 
+/// Drains a worker when it is dropped.
+pub(crate) struct Draining(pub(crate) &'static AtomicBool);
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A server that runs, with workers of its own.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     ending: watch::Sender<bool>,
-    is_draining: &'static AtomicBool,
+    _workers: Vec<Draining>,
     sweeper: tokio::task::JoinHandle<()>,
     serving: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.is_draining.store(true, Ordering::Relaxed);
         self.sweeper.abort();
         let _ = self.ending.send(true);
     }
@@ -149,12 +167,10 @@ impl Running {
         let address = listener.local_addr().expect("an address");
         server.is_ready.fetch_or(workers > 0, Ordering::Relaxed);
         let serving = Some(tokio::spawn(http::serve(listener, server)));
-        let is_draining: &'static AtomicBool = Box::leak(Box::default());
-        for n in 0..workers {
-            queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), times, is_draining);
-        }
+        let name = |n: usize| format!("server-{n}-{}", uuid::Uuid::now_v7());
+        let _workers = (0..workers).map(|n| queue.work(&name(n), times)).collect();
         let sweeper = queue.sweep(times.extend);
-        Self { address, ending, is_draining, sweeper, serving }
+        Self { address, ending, _workers, sweeper, serving }
     }
 
     pub(crate) async fn stop(&mut self) {

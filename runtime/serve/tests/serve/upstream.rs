@@ -1,10 +1,10 @@
 //! The API of upstream's REST server.
 
-use std::{thread, time::Duration};
+use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::web::{Api, body, bytes, keys, served, served_with, text};
+use crate::web::{Api, body, bytes, keys, served, served_with, text, until_some};
 
 fn release(api: &Api, request: &Value) -> String {
     let answer = body(api.post("/release_task", request));
@@ -16,16 +16,11 @@ fn release(api: &Api, request: &Value) -> String {
 
 /// Asks until a task ended; returns its state and its list.
 fn ended(api: &Api, id: &str) -> (Value, Vec<Value>) {
-    for _ in 0..20_000 {
-        let answer = body(api.post("/query_result", &json!({ "task_id_list": [id] })));
-        let task = &answer["data"][0];
-        let list = task["result"].as_str().expect("JSON as text");
-        if task["status"] != 0 {
-            return (task["status"].clone(), serde_json::from_str(list).expect("a list"));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it never ends");
+    let ask =
+        || body(api.post("/query_result", &json!({ "task_id_list": [id] })))["data"][0].clone();
+    let task = until_some(|| Some(ask()).filter(|task| task["status"] != 0));
+    let list = task["result"].as_str().expect("JSON as text");
+    (task["status"].clone(), serde_json::from_str(list).expect("a list"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

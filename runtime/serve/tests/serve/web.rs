@@ -63,6 +63,19 @@ pub(crate) fn job_of(answer: &Answer) -> String {
     answer.headers()["x-job-id"].to_str().expect("text").to_owned()
 }
 
+/// Asks again and again until there is an answer.
+#[track_caller]
+pub(crate) fn until_some<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LATE, "too late");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// The rules of a server with clients and their keys.
 pub(crate) fn keys(clients: &[(&str, &str)]) -> Security {
     let keys = clients.iter().map(|(name, key)| ApiKey::new(name, key)).collect();
@@ -142,6 +155,7 @@ impl Api {
     }
 
     /// Asks until a job is as it should be.
+    #[track_caller]
     pub(crate) fn until(&self, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let start = Instant::now();
         loop {

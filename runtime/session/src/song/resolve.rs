@@ -153,8 +153,8 @@ impl Planned<'_> {
         };
         let Order { request, model, mut notices, engine, residency, .. } = order;
         notices.extend(language::in_place_of(Some(&model), folder.path()));
-        notices.extend(language::of_files(folder.notices()));
-        notices.extend(composition.iter().flat_map(|of| language::of_files(of.folder.notices())));
+        let of_language = composition.iter().flat_map(|of| of.folder.notices());
+        notices.extend(folder.notices().into_iter().chain(of_language).map(Notice));
         let is_open = composition.as_ref().is_some_and(|of| of.decides_length(&request));
         if is_preview && is_open {
             // The notice below says that this length is provisional.

@@ -2,21 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{
-    Action, Audio, Engine, Error, Notice, Observe, audio::read, files, on_engine, texts,
-};
+use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read, files, texts::decode};
 use acestep_import::{Dia2, Dia2Network, PartSize};
 use acestep_model::{Backend, speech::dia2::Files as _};
 use acestep_speech::{
     Word,
     dia2::{
-        Dia2Error, KeptSnapshot, MOST_PREFIX, Networks, Recording, Request, Resampling,
-        SAMPLE_RATE, Streams, memory as needs, streams, words_of_json,
+        Dia2Error, MOST_PREFIX, Networks, Recording, Request, Resampling, SAMPLE_RATE, Streams,
+        memory as needs, words_of_json,
     },
 };
 
 use super::reason::Reason;
-use crate::memory;
+use crate::{memory, texts::unread};
 
 mod prepare;
 mod resident;
@@ -71,12 +69,9 @@ impl Words {
             let why = format!("there is no file `{}`", path.display());
             return Err(Dia2Error::Words { field, why }.into());
         }
-        let bytes = files::read(&path).map_err(|source| {
-            let (action, path) = (Action::Read, path.clone());
-            Error::File { action, path, source }
-        })?;
-        let text = texts::decode(&bytes)
-            .map_err(|why| Dia2Error::Words { field, why: why.to_string() })?;
+        let bytes = files::read(&path).map_err(unread(&path))?;
+        let text =
+            decode(&bytes).map_err(|why| Dia2Error::Words { field, why: why.to_string() })?;
         Ok(words_of_json(&text, field)?)
     }
 }
@@ -145,27 +140,6 @@ fn cut(speakers: &[Speaker], most: usize, streams: &Streams) -> Vec<Speaker> {
         Speaker { sound, words: words.clone() }
     };
     speakers.iter().map(of).collect()
-}
-
-/// Keeps the voices of recordings.
-///
-/// # Errors
-/// The errors of the recordings, and of loading; [`Error::NoDevice`].
-fn keep(
-    speakers: &[Speaker],
-    model: &Dia2,
-    engine: Engine,
-    observe: &dyn Observe,
-) -> Result<KeptSnapshot, Error> {
-    on_engine!(engine,
-    for<'a>(speakers: &'a [Speaker], model: &'a Dia2, observe: &'a dyn Observe)
-        -> Result<KeptSnapshot, Error>,
-    |place: B| {
-        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(model, place);
-        let speakers = cut(speakers, MOST_PREFIX, &streams(model)?);
-        KeptSnapshot::new(encoded(&speakers, &networks, observe)?, &networks, observe)
-    })?
 }
 
 fn encoded<B: Backend>(

@@ -6,8 +6,10 @@ use std::{
     time::SystemTime,
 };
 
-use acestep_engine::{Action, Error};
+use acestep_engine::Error;
 use sha2::{Digest, Sha256};
+
+use crate::texts::unread;
 
 /// A file as it was seen; one that was written again is another one.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,11 +26,9 @@ impl Seen {
     /// # Errors
     /// [`Error::File`] if it cannot be looked at.
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
-        let path = path.to_owned();
-        match fs::metadata(&path) {
-            Ok(found) => Ok(Self { path, bytes: found.len(), modified: found.modified().ok() }),
-            Err(source) => Err(Error::File { action: Action::Read, path, source }),
-        }
+        let found = fs::metadata(path).map_err(unread(path))?;
+        let modified = found.modified().ok();
+        Ok(Self { path: path.to_owned(), bytes: found.len(), modified })
     }
 
     /// Looks again. True if the file is as it was.
@@ -46,12 +46,8 @@ impl Seen {
     pub(super) fn sum(&self) -> Result<[u8; 32], Error> {
         let mut sum = Sha256::new();
         let copied = fs::File::open(&self.path).and_then(|mut file| io::copy(&mut file, &mut sum));
-        match copied {
-            Ok(_) => Ok(sum.finalize().into()),
-            Err(source) => {
-                Err(Error::File { action: Action::Read, path: self.path.clone(), source })
-            }
-        }
+        copied.map_err(unread(&self.path))?;
+        Ok(sum.finalize().into())
     }
 }
 

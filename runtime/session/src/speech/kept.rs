@@ -104,6 +104,13 @@ pub fn read_kept(voices: &Voices, name: &str) -> Result<KeptVoiceInfo, Error> {
     })
 }
 
+/// Returns the names of the kept voices that `model` made.
+pub(super) fn made_by(model: &str, voices: Option<&Voices>) -> Vec<String> {
+    let Some(voices) = voices else { return Vec::new() };
+    let is_own = |name: &String| read_kept(voices, name).is_ok_and(|kept| kept.model == model);
+    voices.names().unwrap_or_default().into_iter().filter(is_own).collect()
+}
+
 /// True if the `voice` in the fields is a kept one.
 pub(super) fn is_kept(fields: &Fields, voices: Option<&Voices>) -> bool {
     let voice = fields.get("voice").and_then(Value::as_str).zip(voices);

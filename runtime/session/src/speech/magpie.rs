@@ -1,17 +1,17 @@
 //! Texts to speech with Magpie TTS: named voices, many languages.
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Engine, Error};
 use acestep_import::{Magpie, MagpieNetwork};
-use acestep_model::{Backend, speech::magpie::Files as _};
+use acestep_model::speech::magpie::Files as _;
 use acestep_speech::{
-    Options, StreamItem,
-    magpie::{MagpieError, Networks, Plan, Speaking, memory as needs},
+    Options,
+    magpie::{MagpieError, Plan, memory as needs},
 };
 
 mod prepare;
 mod resident;
 
-use super::{Sink, of_line, reason::Reason};
+use super::reason::Reason;
 use crate::memory;
 
 pub(super) use prepare::find;
@@ -27,9 +27,10 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
         | MagpieError::LanguageTool { .. }
         | MagpieError::LanguageSettings { .. }
         | MagpieError::Dictionary { .. } => ("bad_value", field("language")),
-        MagpieError::Analysis { .. } => ("bad_value", field("text")),
+        MagpieError::Analysis { .. } | MagpieError::NothingToSay { .. } => {
+            ("bad_value", field("text"))
+        }
         MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
-        MagpieError::NothingToSay { .. } => ("bad_value", field("text")),
         MagpieError::TooLong { field: name, .. } => ("prompt_too_long", field(name)),
         MagpieError::Scores { .. } => ("bad_result", None),
         _ => return None,
@@ -57,31 +58,4 @@ fn check_memory(
         needs::codec_decoder(model.codec_config(), codec, frames),
     ];
     memory::check_speech(&needs, engine)
-}
-
-/// Speaks plans one after the other, and returns their notices; with `lines` they name the text by its
-/// number.
-///
-/// # Errors
-/// The errors of [`Speaking`] and of `sink`.
-fn speak_with<B: Backend>(
-    plans: Vec<Plan>,
-    networks: &Networks<'_, B>,
-    (options, lines): (Options, bool),
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    let mut notices = Vec::new();
-    for (index, plan) in plans.into_iter().enumerate() {
-        notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
-        // Only the first text waits for what was before the run.
-        let since = options.since.filter(|_| index == 0);
-        for made in Speaking::begin(plan, networks, Options { since, ..options }, observe)? {
-            match made? {
-                StreamItem::Samples(samples) => sink.samples(index, &samples)?,
-                StreamItem::Done(spoken) => sink.done(index, spoken)?,
-            }
-        }
-    }
-    Ok(notices)
 }

@@ -5,31 +5,22 @@ mod prepare;
 mod resident;
 mod voice;
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Engine, Error};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
-use acestep_model::{Backend, speech::qwen3_tts::Files as _};
+use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
-    Options, SpeechError, StreamItem,
-    qwen3_tts::{Networks, Plan, Request, Speaking, Voice, check_request, memory as needs},
+    Options, SpeechError,
+    qwen3_tts::{Plan, Request, Voice, check_request, memory as needs},
 };
 
-use super::{Sink, of_line};
 use crate::memory;
 
 pub(super) use keep::{base_here, first_base};
 pub(super) use prepare::find_with;
 pub(super) use resident::Resident;
 
-use keep::{check_keep, check_recording, keep, keep_request};
+use keep::{Recording, keep_request};
 use voice::{Loaded, VoiceSource, find};
-
-/// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
-const AT_ONCE_ON_GPU: usize = 4;
-
-/// Returns the number of texts that are spoken side by side by default.
-fn at_once(engine: Engine) -> usize {
-    if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
-}
 
 /// Checks a request as [`check_request`], and that its text is not blank: models make noise of that.
 fn check(request: &Request, has_voice: bool, model: &Qwen3Tts) -> Result<(), Error> {
@@ -87,47 +78,4 @@ fn check_memory(
         }
     }
     memory::check_speech(&needs, engine)
-}
-
-/// Texts to speak with one voice.
-#[derive(Debug, Clone, Copy)]
-struct SpeechTask<'a> {
-    /// The texts, with their settings.
-    requests: &'a [Request],
-    /// The voice.
-    voice: &'a VoiceSource,
-    /// Settings that do not change the sound.
-    options: Options,
-    /// True if notices name the text by its number.
-    lines: bool,
-}
-
-/// Speaks with the caller's networks, which are those of `model` and were checked, and returns the notices of
-/// the plans. `loaded` is the voice of `speech` after [`VoiceSource::load`] for these networks.
-///
-/// # Errors
-/// The errors of [`Speaking`] and of `sink`.
-fn speak_with<B: Backend>(
-    speech: SpeechTask<'_>,
-    loaded: &Loaded<B>,
-    model: &Qwen3Tts,
-    networks: &Networks<'_, B>,
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    let SpeechTask { requests, voice: source, options, lines } = speech;
-    let Loaded { voice, snapshot } = loaded;
-    let plan = |request| Plan::new(request, voice.clone(), 0, model);
-    let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    let mut notices: Vec<Notice> = source.unused(snapshot.as_ref(), &plans).into_iter().collect();
-    for (index, plan) in plans.iter().enumerate() {
-        notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
-    }
-    for made in Speaking::begin(plans, snapshot.as_ref(), networks, options, observe)? {
-        match made? {
-            (index, StreamItem::Samples(samples)) => sink.samples(index, &samples)?,
-            (index, StreamItem::Done(spoken)) => sink.done(index, spoken)?,
-        }
-    }
-    Ok(notices)
 }

@@ -8,6 +8,8 @@
 //!
 //! Source: nari-labs/dia2 at 8687268, `runtime/guidance.py` and `runtime/sampler.py`.
 
+use std::fmt;
+
 use acestep_engine::sampling::{Draws, ScoreError, Scores, TokenMap, guide, keep_top_k, softmax};
 
 /// Lowest temperature of a draw.
@@ -63,7 +65,7 @@ impl Guidance {
 }
 
 /// Source of random draws.
-pub trait Drawing {
+pub trait Drawing: fmt::Debug {
     /// Returns the index of one of `probabilities`, which sum to 1.
     fn draw(&mut self, probabilities: &[f32]) -> usize;
 }
@@ -79,7 +81,7 @@ impl Drawing for Draws {
 #[derive(Debug, Clone)]
 pub struct Uniforms<I>(pub I);
 
-impl<I: Iterator<Item = f32>> Drawing for Uniforms<I> {
+impl<I: Iterator<Item = f32> + fmt::Debug> Drawing for Uniforms<I> {
     /// Returns the first index whose sum of probabilities is above the next number.
     ///
     /// # Panics

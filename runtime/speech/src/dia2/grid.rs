@@ -127,25 +127,15 @@ pub fn sanitised(mut frame: Vec<u32>, codebook_size: usize) -> Vec<u32> {
 mod tests {
     use serde_json::Value;
 
-    use super::{super::testing, *};
-
-    fn numbers(value: &Value) -> Vec<u32> {
-        value
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|v| v.as_u64().expect("a code") as u32)
-            .collect()
-    }
+    use super::{
+        super::testing::{self, of},
+        *,
+    };
 
     /// Rows of codebooks to columns.
     fn turned(value: &Value) -> Vec<Vec<u32>> {
-        let rows: Vec<Vec<u32>> = value.as_array().expect("rows").iter().map(numbers).collect();
+        let rows: Vec<Vec<u32>> = of(value);
         (0..rows[0].len()).map(|at| rows.iter().map(|row| row[at]).collect()).collect()
-    }
-
-    fn delays(value: &Value) -> Vec<usize> {
-        numbers(value).into_iter().map(|delay| delay as usize).collect()
     }
 
     #[test]
@@ -163,25 +153,23 @@ mod tests {
     #[test]
     fn frames_are_delayed_and_found_again() {
         let golden = testing::json("grid.json");
-        let pad = golden["pad"].as_u64().expect("a code") as u32;
         let mut cases = 0;
         for case in golden["cases"].as_array().expect("cases") {
-            let delays = delays(&case["delays"]);
+            let delays: Vec<usize> = of(&case["delays"]);
             if delays.contains(&0) {
                 continue;
             }
             cases += 1;
             let frames = turned(&case["aligned"]);
             let mut grid = Grid::new(&delays, 77);
-            grid.write_frames(&frames, pad);
+            grid.write_frames(&frames, of(&golden["pad"]));
             assert_eq!(grid.columns(), turned(&case["delayed"]));
             assert_eq!(grid.complete(grid.columns().len()), frames.len());
             let found: Vec<_> = (0..frames.len()).filter_map(|frame| grid.frame(frame)).collect();
             assert_eq!(found, frames);
             assert_eq!(grid.frame(frames.len()), None);
             let first = &case["undelay_of_first_columns"];
-            let columns = first[0].as_u64().expect("a number") as usize;
-            let columns = columns.min(grid.columns().len());
+            let columns = of::<usize>(&first[0]).min(grid.columns().len());
             assert_eq!(grid.complete(columns), turned(&first[1]).len(), "{columns}");
         }
         assert_eq!(cases, 3);
@@ -191,13 +179,13 @@ mod tests {
     #[test]
     fn a_step_reads_its_column_and_bos_before_the_delay() {
         let golden = &testing::json("grid.json")["fill"];
-        let mut grid = Grid::new(&delays(&golden["delays"]), 77);
+        let mut grid = Grid::new(&of::<Vec<usize>>(&golden["delays"]), 77);
         for (column, codes) in turned(&golden["buf"][0]).into_iter().enumerate() {
             grid.write(column, codes);
         }
         let steps = golden["step_tokens"].as_array().expect("steps");
         for (step, rows) in steps.iter().enumerate() {
-            assert_eq!(grid.inputs(step, 64), numbers(&rows[0]), "{step}");
+            assert_eq!(grid.inputs(step, 64), of::<Vec<u32>>(&rows[0]), "{step}");
         }
         assert_eq!(steps.len(), 10);
     }
@@ -225,9 +213,9 @@ mod tests {
     #[test]
     fn special_ids_become_code_0() {
         let golden = &testing::json("grid.json")["sanitize"];
-        let before = golden["before"].as_array().expect("ids").iter();
-        let before = before.map(|id| id.as_i64().expect("an id") as u32).collect();
-        assert_eq!(sanitised(before, 2048), numbers(&golden["after"]));
+        let before: Vec<i32> = of(&golden["before"]);
+        let before = before.into_iter().map(|id| id as u32).collect();
+        assert_eq!(sanitised(before, 2048), of::<Vec<u32>>(&golden["after"]));
     }
 
     #[test]

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_ids_of_the_tokenizer_are_those_of_the_reference() {
         let stated = Ids { bos: 9, speakers: [9; 2], ..testing::IDS };
-        assert_eq!(stated.with(Some(0), &testing::tokenizer()), testing::IDS);
+        assert_eq!(stated.with(Some(0), testing::reader().tokenizer), testing::IDS);
         let without = stated.with(None, &Nothing);
         assert_eq!((without.bos, without.speakers), (1, [2, 2]));
         assert_eq!(stated.with(Some(5), &Nothing).bos, 5);

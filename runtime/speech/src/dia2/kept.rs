@@ -15,10 +15,7 @@ use super::{
     prefix::Recording,
     snapshot::{Snapshot, SnapshotData, SnapshotHeader},
 };
-use crate::{
-    error::SpeechError,
-    kept_file::{KeptFile, numbered},
-};
+use crate::kept_file::{KeptFile, numbered, text_at};
 
 /// Value of `format` in the metadata.
 const FORMAT: &str = "acestep dialogue 1";
@@ -101,15 +98,13 @@ impl KeptSnapshot {
 
     /// Returns true if the file at `path` says that it is one of these.
     pub fn is_at(path: &Path) -> bool {
-        KeptFile::has_format(FORMAT, path)
+        text_at(FORMAT, path).is_some()
     }
 
     /// Returns the name of the model that made the file at `path`, if it is one of these. Only the header
     /// is read: the rest may be damaged.
     pub fn model_at(path: &Path) -> Option<String> {
-        let metadata = KeptFile::metadata_at(FORMAT, path)?;
-        let metadata: Metadata = serde_json::from_str(&metadata).ok()?;
-        Some(metadata.made_by.model)
+        KeptFile::<Metadata>::metadata_at(FORMAT, path).map(|metadata| metadata.made_by.model)
     }
 
     /// Name of the model that made it.
@@ -162,7 +157,6 @@ impl KeptSnapshot {
         let Self { recordings, made_by, data } = self;
         let (recordings, made_by, said) = (recordings.clone(), made_by.clone(), data.said.clone());
         let metadata = Metadata { recordings, made_by, said };
-        let metadata = serde_json::to_string(&metadata).expect("texts and numbers");
         let mut tensors = numbered(KEYS_VALUES, &data.keys_values);
         tensors.extend(numbered(CODEC, &data.codec));
         KeptFile { metadata, tensors }.write(FORMAT, path, existing)
@@ -171,13 +165,12 @@ impl KeptSnapshot {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::File`]; [`SpeechError::BadVoice`] if it is damaged or of another kind.
+    /// [`Error::File`]; [`SpeechError::BadVoice`](crate::SpeechError::BadVoice) if it is damaged or of another
+    /// kind.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bad = |why: String| Error::from(SpeechError::BadVoice { path: path.to_owned(), why });
-        let file = KeptFile::read(FORMAT, path)?.map_err(bad)?;
-        let metadata = serde_json::from_str(&file.metadata).map_err(|why| bad(why.to_string()))?;
-        let Metadata { recordings, made_by, said } = metadata;
+        let file = KeptFile::<Metadata>::read(FORMAT, path)?;
         let (keys_values, codec) = (file.below(KEYS_VALUES), file.below(CODEC));
+        let Metadata { recordings, made_by, said } = file.metadata;
         Ok(Self { recordings, made_by, data: SnapshotData { said, keys_values, codec } })
     }
 }

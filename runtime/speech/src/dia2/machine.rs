@@ -199,7 +199,6 @@ mod tests {
     #[test]
     fn every_step_is_that_of_the_reference() {
         let golden = testing::json("state_machine.json");
-        let number = |value: &serde_json::Value| value.as_u64().expect("a number") as usize;
         let cases = golden["cases"].as_array().expect("cases").iter();
         let forced = golden["forced"].as_array().expect("forced").iter();
         let cases = cases.map(|case| (case, false)).chain(forced.map(|case| (case, true)));
@@ -207,19 +206,17 @@ mod tests {
         for (case, is_forced) in cases {
             let entries = case["entries"].as_str().unwrap_or("E1");
             let padding = case["initial_padding"].as_u64().unwrap_or(2) as usize;
-            let entries_ = testing::entries(&golden["entries"][entries]);
-            let mut machine =
-                StateMachine::new(entries_, padding, number(&case["ahead"]), &testing::IDS);
-            for (step, expected) in case["trace"].as_array().expect("a trace").iter().enumerate() {
-                let expected: Vec<i64> =
-                    expected.as_array().expect("a row").iter().filter_map(|v| v.as_i64()).collect();
+            let own = testing::entries(&golden["entries"][entries]);
+            let ahead = testing::of(&case["ahead"]);
+            let mut machine = StateMachine::new(own, padding, ahead, &testing::IDS);
+            let trace: Vec<Vec<i64>> = testing::of(&case["trace"]);
+            for (step, expected) in trace.iter().enumerate() {
                 let row = row(&mut machine, step, expected[0] as u32, is_forced);
                 assert_eq!(row, expected[1..], "{entries} {} step {step}", case["actions"]);
                 steps += 1;
             }
-            if let Some(transcript) = case["transcript"].as_array() {
-                let words: Vec<_> = transcript.iter().map(testing::spoken).collect();
-                assert_eq!(machine.transcript(), words);
+            if !case["transcript"].is_null() {
+                assert_eq!(machine.transcript(), testing::transcript(&case["transcript"]));
             }
         }
         assert_eq!(steps, golden_steps(&golden));

@@ -144,7 +144,11 @@ fn early_frames(request: &Request, voice: &VoiceKind, streams: &Streams) -> usiz
     // first word that is heard is known only when it is spoken.
     let is_known =
         *voice == VoiceKind::Kept || (streams.ahead > 0 && request.include_prefix != Some(true));
-    if request.early == Some(true) && is_known { streams.early_frames() } else { 0 }
+    if request.early != Some(true) || !is_known {
+        return 0;
+    }
+    // The first codebook is known before the last one.
+    streams.most_delay() - streams.delays.first().copied().unwrap_or_default()
 }
 
 /// Checks that the codes of recordings are of this model's codec.

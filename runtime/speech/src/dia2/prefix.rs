@@ -118,7 +118,7 @@ pub(super) mod tests {
         let golden = testing::json("words_to_entries.json");
         let of = |(file, frames): (&str, usize)| Recording {
             frames: (0..frames).map(|frame| vec![frame as u32; 8]).collect(),
-            words: serde_json::from_value(golden["plan"]["words"][file].clone()).expect("words"),
+            words: testing::of(&golden["plan"]["words"][file]),
         };
         [("pre1.wav", 17), ("pre2.wav", 10)].into_iter().take(count).map(of).collect()
     }
@@ -127,8 +127,7 @@ pub(super) mod tests {
     #[test]
     fn two_speakers_are_joined_as_by_the_reference() {
         let golden = &testing::json("words_to_entries.json")["plan"];
-        let tokenizer = testing::tokenizer();
-        let prefix = Prefix::new(&recordings(2), &testing::reader(&tokenizer), 200).expect("short");
+        let prefix = Prefix::new(&recordings(2), &testing::reader(), 200).expect("short");
         assert_eq!(prefix.entries, testing::entries(&golden["entries"]));
         assert_eq!(prefix.steps, BTreeSet::from([3, 7, 14, 17, 21]));
         assert_eq!(prefix.frames.len(), 27);
@@ -138,8 +137,7 @@ pub(super) mod tests {
     /// Row 14. Of the words at the steps 3, 7, 14, 17 and 21, the last two begin at frame 17 or later.
     #[test]
     fn recordings_that_are_too_long_are_cut_with_the_words_that_begin_there() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         let whole = Prefix::cut(&recordings(2), &reader, 27);
         assert_eq!((whole.cut_frames, whole.cut_words, whole.notices("").len()), (0, 0, 0));
         let cut = Prefix::cut(&recordings(2), &reader, 17);
@@ -160,8 +158,7 @@ pub(super) mod tests {
 
     #[test]
     fn words_after_the_end_are_counted_and_too_many_frames_refused() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         let mut late = recordings(1);
         late[0].frames.truncate(14);
         let prefix = Prefix::new(&late, &reader, 200).expect("short");

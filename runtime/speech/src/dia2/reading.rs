@@ -230,8 +230,7 @@ mod tests {
     /// Row 23: wherever one script is cut, once, twice, or after each letter.
     #[test]
     fn pieces_of_a_script_have_the_entries_of_the_whole() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         let of = |pieces: &[&str]| -> Result<Vec<Entry>, String> {
             let mut reading = reader.reading();
             let mut entries = Vec::new();
@@ -259,8 +258,7 @@ mod tests {
     /// 448 and 449 are the tags; 82 is "b", 237 the space before a word with a tag.
     #[test]
     fn the_tag_of_a_speaker_and_of_the_beginning_wait_for_a_word() {
-        let tokenizer = testing::tokenizer();
-        let mut reading = testing::reader(&tokenizer).reading();
+        let mut reading = testing::reader().reading();
         let mut more = |piece: &str| reading.more(piece).expect("words");
         assert_eq!(more(": <break time=\"0.01s\"/> "), []);
         assert_eq!(more("b\n")[0].tokens, [448, 82]);
@@ -271,8 +269,7 @@ mod tests {
 
     #[test]
     fn text_waits_only_while_it_may_become_a_break() {
-        let tokenizer = testing::tokenizer();
-        let mut reading = testing::reader(&tokenizer).reading();
+        let mut reading = testing::reader().reading();
         let mut words = |piece: &str| {
             let entries = reading.more(piece).expect("words");
             entries.into_iter().map(|entry| entry.text).collect::<Vec<_>>()

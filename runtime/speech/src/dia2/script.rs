@@ -54,17 +54,12 @@ mod tests {
     #[test]
     fn scripts_become_the_entries_of_the_reference() {
         let golden = testing::json("parse.json");
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         let cases = golden["cases"].as_array().expect("cases");
         assert_eq!(cases.len(), 26);
         for case in cases {
-            let lines: Vec<&str> = case["lines"]
-                .as_array()
-                .expect("lines")
-                .iter()
-                .filter_map(|l| l.as_str())
-                .collect();
+            let lines: Vec<String> = testing::of(&case["lines"]);
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             let expected = testing::entries(&case["entries"]);
             assert_eq!(reader.lines(&lines).expect("entries"), expected, "{lines:?}");
             let script = lines.iter().map(|line| line.trim_matches(is_space)).collect::<Vec<_>>();
@@ -78,20 +73,20 @@ mod tests {
     /// 1.5 s at 12.5 Hz are 18.75 frames, 0.36 s are 4.5, 0.04 s are 0.5, 0.12 s are 1.5.
     #[test]
     fn breaks_are_rounded_to_the_even_frame() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         for (time, frames) in [("1.5", 19), ("0.36", 4), ("0.12", 2), ("1", 12), ("2.", 25)] {
             let entries = reader.script(&format!("<break time=\"{time}s\"/>")).expect("a break");
             assert_eq!(entries.len(), 1);
             assert_eq!((entries[0].padding, entries[0].is_break()), (frames, true), "{time}");
         }
         assert_eq!(reader.script("<break time=\"0.04s\"/>").expect("too short"), []);
+        let huge = format!("<break time=\"{}s\"/>", "9".repeat(400));
+        assert_eq!(reader.script(&huge).expect("a break")[0].padding, usize::MAX);
     }
 
     #[test]
     fn a_break_without_a_number_is_refused_and_other_tags_are_words() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         for time in ["1,5", "1s", "12x3", "1 5"] {
             let tag = format!("<break time=\"{time}s\"/>");
             let Err(Dia2Error::BreakTime { tag: named }) = reader.script(&format!("a {tag} b"))
@@ -118,8 +113,7 @@ mod tests {
     /// No text panics, each word is spoken once, and a word takes as many frames as tokens.
     #[test]
     fn odd_texts_are_words_in_order() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         for (text, words) in [
             ("", &[][..]),
             ("[S1]", &[]),
@@ -144,13 +138,5 @@ mod tests {
         }
         let long = "word ".repeat(20_000);
         assert_eq!(reader.script(&long).expect("words").len(), 20_000);
-    }
-
-    #[test]
-    fn a_break_of_any_length_is_one_entry() {
-        let tokenizer = testing::tokenizer();
-        let huge = format!("<break time=\"{}s\"/>", "9".repeat(400));
-        let entries = testing::reader(&tokenizer).script(&huge).expect("a break");
-        assert_eq!(entries[0].padding, usize::MAX);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, ops::Range, time::Instant};
 
-use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Draws};
+use acestep_engine::{Error, Event, Observe, progress::check, sampling::Draws};
 use acestep_model::Backend;
 
 use super::{
@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, EndReason, Segment, Spoken, StopReason, Times, finish},
+    spoken::{Chunks, EndReason, Options, Segment, Spoken, StopReason, finish},
+    track::Track,
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -48,13 +49,12 @@ pub struct Speaking<'a, 'n, B: Backend> {
     networks: &'a Networks<'n, B>,
     observe: &'a dyn Observe,
     plan: Plan,
-    chunks: Chunks,
     run: Run<Pair<B>>,
     heard: AudibleFrames,
     /// Words of recordings at the beginning of the transcript that are not heard.
     silent_words: usize,
     decoding: StreamingDecoder<B>,
-    guard: Guard,
+    track: Track,
     /// The next frame of the run.
     next: usize,
     /// Frames of recordings, whose codes are known.
@@ -64,26 +64,19 @@ pub struct Speaking<'a, 'n, B: Backend> {
     early: Range<usize>,
     /// Frames that are decoded and not heard.
     unheard: usize,
-    /// Frames without sound yet.
-    chunk: Vec<Vec<u32>>,
-    frames: Vec<Vec<u32>>,
-    samples: Vec<f32>,
-    keeps_samples: bool,
     items: VecDeque<StreamItem>,
-    start: Instant,
-    times: Times,
     is_over: bool,
 }
 
 impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { run, chunks, .. } = self;
-        f.debug_struct("Speaking").field("run", run).field("chunks", chunks).finish_non_exhaustive()
+        f.debug_struct("Speaking").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
 impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
-    /// Loads the networks, and reads the recordings of the plan.
+    /// Loads the networks, and reads the recordings of the plan. `options.batch_size` is not used: a
+    /// dialogue is one run.
     ///
     /// # Errors
     /// The errors of loading and of the device; [`Error::Cancelled`]; [`Error::Conflict`] if the
@@ -92,14 +85,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         plan: Plan,
         snapshot: Option<&Snapshot<B>>,
         networks: &'a Networks<'n, B>,
-        chunks: Chunks,
+        options: impl Into<Options>,
         observe: &'a dyn Observe,
     ) -> Result<Self, Error> {
         let drawing = Box::new(Draws::new(plan.seed, 1));
-        Self::begin_with(drawing, plan, snapshot, networks, chunks, observe)
+        Self::begin_with(drawing, plan, snapshot, networks, options, observe)
     }
 
-    /// As [`Self::begin`], with another source of draws than the seed of the plan.
+    /// As [`Self::begin`], with another source of draws than the seed of the plan. `options.batch_size` is
+    /// not used: a dialogue is one run.
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -108,10 +102,11 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         plan: Plan,
         snapshot: Option<&Snapshot<B>>,
         networks: &'a Networks<'n, B>,
-        chunks: Chunks,
+        options: impl Into<Options>,
         observe: &'a dyn Observe,
     ) -> Result<Self, Error> {
-        let start = Instant::now();
+        let options = options.into();
+        let start = options.since.unwrap_or_else(Instant::now);
         check(observe)?;
         let Plan { guidance, text, audio, .. } = plan;
         let snapshot = match (&plan.voice, snapshot) {
@@ -157,41 +152,21 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let speaking = Self {
             networks,
             observe,
-            chunks,
             heard: AudibleFrames::new(beginning),
             silent_words,
             decoding,
-            guard: Guard::default(),
+            track: Track::new(start, Guard::default(), options),
             next,
             recorded,
             early,
             unheard: if snapshot.is_some() { first - next } else { 0 },
-            chunk: Vec::new(),
-            frames: Vec::new(),
-            samples: Vec::new(),
-            keeps_samples: true,
             items: VecDeque::new(),
-            start,
-            times: Times { prompt: start.elapsed(), ..Times::default() },
             is_over: false,
             run,
             plan,
         };
         speaking.advanced();
         Ok(speaking)
-    }
-
-    /// Counts the times from `since`, which is earlier.
-    pub fn since(mut self, since: Instant) -> Self {
-        self.start = since;
-        self.times.prompt = since.elapsed();
-        self
-    }
-
-    /// Leaves the samples out of the result, see [`crate::Options::keeps_samples`].
-    pub fn without_samples(mut self) -> Self {
-        self.keeps_samples = false;
-        self
     }
 
     /// The steps, with facts that are not in the result.
@@ -237,7 +212,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let begin = Instant::now();
         let Self { networks, run, .. } = self;
         let step = networks.catch(stage::SPEECH, || run.advance())?;
-        self.times.frames += begin.elapsed();
+        self.track.times.frames += begin.elapsed();
         if let Some(step) = step
             && step.text.main == self.plan.streams.ids.new_word
         {
@@ -245,16 +220,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         }
         while let Some(frame) = self.next_frame() {
             self.next += 1;
-            self.chunk.extend(self.heard.add(frame));
+            self.track.chunk.extend(self.heard.add(frame));
         }
         let ending = self.run.ending();
         if ending.is_some() {
-            self.chunk.extend(self.heard.end());
+            self.track.chunk.extend(self.heard.end());
         }
         self.advanced();
-        let Chunks { first, others } = self.chunks;
-        let size = if self.frames.is_empty() { first } else { others }.max(1);
-        let is_due = self.chunk.len() >= self.unheard + size || ending.is_some() || self.is_loop();
+        let is_long = self.track.chunk.len() >= self.unheard + self.track.size();
+        let is_due = is_long || ending.is_some() || self.is_loop();
         let fault = if is_due { self.decode()? } else { None };
         match (fault, ending) {
             (Some(fault), _) => self.end(EndReason::Fault(fault)),
@@ -280,45 +254,31 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     /// Decodes the frames that have no sound yet. Returns a fault if there is one.
     fn decode(&mut self) -> Result<Option<Fault>, Error> {
         let begin = Instant::now();
-        let Self { networks, decoding, chunk, .. } = self;
-        let mut sound = networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))?;
-        self.times.codec += begin.elapsed();
-        let per_frame = self.decoding.samples_per_frame();
-        let unheard = self.unheard.min(self.chunk.len());
+        let Self { networks, decoding, track, .. } = self;
+        let mut sound = networks.catch(stage::CODEC_DECODER, || decoding.decode(&track.chunk))?;
+        track.times.codec += begin.elapsed();
+        let unheard = self.unheard.min(track.chunk.len());
         self.unheard -= unheard;
-        self.chunk.drain(..unheard);
-        sound.drain(..unheard * per_frame);
+        track.chunk.drain(..unheard);
+        sound.drain(..unheard * decoding.samples_per_frame());
         let fault = self.watch(&sound);
-        if let Some((frames, _)) = fault {
-            self.chunk.truncate(frames);
-            sound.truncate(frames * per_frame);
-        }
-        let is_first = self.frames.is_empty();
-        self.frames.append(&mut self.chunk);
-        if !sound.is_empty() {
-            if is_first {
-                self.times.first_sound = self.start.elapsed();
-            }
-            if self.keeps_samples {
-                self.samples.extend_from_slice(&sound);
-            }
-            self.items.push_back(StreamItem::Samples(sound));
-        }
+        let samples = self.track.take(sound, fault, self.track.start);
+        self.items.extend(samples.map(StreamItem::Samples));
         Ok(fault.map(|(_, fault)| fault))
     }
 
     /// True if the frames that have no sound yet end with a loop: it is noticed before a long chunk is
     /// complete.
     fn is_loop(&self) -> bool {
-        let heard = self.chunk.get(self.unheard..).unwrap_or_default();
+        let heard = self.track.chunk.get(self.unheard..).unwrap_or_default();
         let watched = heard.iter().enumerate().filter(|&(index, _)| self.is_watched(index));
-        self.guard.is_loop(watched.map(|(_, frame)| frame))
+        self.track.guard.is_loop(watched.map(|(_, frame)| frame))
     }
 
     /// True if a fault is looked for in a frame of the chunk, the first one that is heard being 0. Breaks of
     /// the script, the rest before its first word, and the user's own recordings may be as long as they like.
     fn is_watched(&self, index: usize) -> bool {
-        let frame = self.first() + self.frames.len() + index;
+        let frame = self.first() + self.track.frames.len() + index;
         let recorded = match &self.plan.voice {
             VoiceKind::Recorded(prefix) => prefix.frames.len(),
             VoiceKind::Own | VoiceKind::Kept => 0,
@@ -334,8 +294,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             if !self.is_watched(index) {
                 continue;
             }
-            let frame = std::slice::from_ref(&self.chunk[index]);
-            if let Some((_, fault)) = self.guard.add(frame, samples) {
+            let Track { chunk, guard, .. } = &mut self.track;
+            if let Some((_, fault)) = guard.add(std::slice::from_ref(&chunk[index]), samples) {
                 return Some((index + 1, fault));
             }
         }
@@ -356,19 +316,18 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let transcript = machine.transcript();
         let transcript = transcript.get(self.silent_words..).unwrap_or_default();
         let rate = self.plan.streams.frame_rate;
-        let words = times(transcript, self.first(), self.frames.len(), rate);
+        let words = times(transcript, self.first(), self.track.frames.len(), rate);
         let left = machine.left();
-        let elapsed = self.start.elapsed();
-        self.times.total = elapsed;
-        self.observe.event(Event::Finished { stage: stage::SPEECH, elapsed });
-        let mut frames = std::mem::take(&mut self.frames);
         let segment = Segment {
             text: self.plan.script.clone(),
             seed: self.plan.seed,
-            frames: frames.len(),
+            frames: self.track.frames.len(),
             ended,
         };
         let first = self.first();
+        let mut spoken = Spoken { words, ..self.track.end(vec![segment], SAMPLE_RATE) };
+        let (frames, elapsed) = (&mut spoken.frames, spoken.times.total);
+        self.observe.event(Event::Finished { stage: stage::SPEECH, elapsed });
         // The codes that were missing when a frame was decoded. A run that ended before they were known
         // leaves the frame out.
         for number in self.early.clone() {
@@ -381,10 +340,6 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
                 None => frames.truncate(index),
             }
         }
-        let samples = std::mem::take(&mut self.samples);
-        let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
-        let (segments, times) = (vec![segment], self.times);
-        let spoken = Spoken { audio, frames, words, segments, unspoken: 0, times };
         self.items.push_back(StreamItem::Done(Dialogue { spoken, left }));
     }
 

@@ -67,6 +67,7 @@ pub struct Read<H> {
 }
 
 /// The choice of ids from logits.
+#[derive(Debug)]
 pub struct Chooser {
     /// The guidance.
     pub guidance: Guidance,
@@ -76,14 +77,6 @@ pub struct Chooser {
     pub audio: DrawSettings,
     /// The source of draws.
     pub drawing: Box<dyn Drawing>,
-}
-
-impl std::fmt::Debug for Chooser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { guidance, text, audio, .. } = self;
-        let mut f = f.debug_struct("Chooser");
-        f.field("guidance", guidance).field("text", text).field("audio", audio).finish()
-    }
 }
 
 impl Chooser {
@@ -137,7 +130,10 @@ impl<S: Clone> RunState<S> {
         machine: StateMachine,
         streams: &Streams,
     ) -> Self {
-        Self { networks, rows, grid, tokens: streams.first_tokens(), machine, step: 0 }
+        // The tokens before the first step: text, then codes.
+        let mut tokens = vec![streams.ids.audio_pad; 2 + streams.delays.len()];
+        tokens[..2].copy_from_slice(&[streams.ids.bos, streams.ids.pad]);
+        Self { networks, rows, grid, tokens, machine, step: 0 }
     }
 
     /// Reads the recordings of a voice. The next step is then the last frame a second time.

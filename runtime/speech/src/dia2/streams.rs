@@ -45,11 +45,6 @@ impl Streams {
         self.delays.iter().copied().max().unwrap_or_default()
     }
 
-    /// Number of frames by which the first codebook is known before the last one.
-    pub fn early_frames(&self) -> usize {
-        self.most_delay() - self.delays.first().copied().unwrap_or_default()
-    }
-
     /// The first step that is not taken if the text ends at `end_step`.
     pub fn cut(&self, end_step: usize) -> usize {
         end_step + self.most_delay() + TAIL
@@ -63,13 +58,6 @@ impl Streams {
     /// An empty grid. `unwritten` is the code of columns that are never written.
     pub fn grid(&self, unwritten: u32) -> Grid {
         Grid::new(&self.delays, unwritten)
-    }
-
-    /// The tokens before the first step: text, then codes.
-    pub fn first_tokens(&self) -> Vec<u32> {
-        let mut tokens = vec![self.ids.audio_pad; 2 + self.delays.len()];
-        tokens[..2].copy_from_slice(&[self.ids.bos, self.ids.pad]);
-        tokens
     }
 }
 

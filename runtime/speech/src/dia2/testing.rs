@@ -1,8 +1,9 @@
 //! Goldens for the tests of this module.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use acestep_model::Tokenizer;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
@@ -33,36 +34,29 @@ pub(super) fn json(file: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// Reads a value of a golden.
+#[track_caller]
+pub(super) fn of<T: DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).expect("a value of this type")
+}
+
 pub(super) fn entries(value: &Value) -> Vec<Entry> {
-    let number = |value: &Value| value.as_u64().expect("a number");
-    let entry = |entry: &Value| Entry {
-        tokens: entry["tokens"]
-            .as_array()
-            .expect("ids")
-            .iter()
-            .map(|id| number(id) as u32)
-            .collect(),
-        text: entry["text"].as_str().expect("a text").to_owned(),
-        padding: number(&entry["padding"]) as usize,
-    };
-    value.as_array().expect("entries").iter().map(entry).collect()
+    of(value)
 }
 
-/// Reads a word of a transcript.
-pub(super) fn spoken(value: &Value) -> WordStart {
-    let text = value[0].as_str().expect("a word").to_owned();
-    WordStart { text, step: value[1].as_u64().expect("a step") as usize }
-}
-
-/// The tokenizer of the goldens' checkpoints.
-pub(super) fn tokenizer() -> impl Tokenizer {
-    let path = goldens().join("checkpoints_dia2/Dia2-tiny-alt/tokenizer.json");
-    Json(tokenizers::Tokenizer::from_file(path).expect("a tokenizer"))
+/// Reads a transcript.
+pub(super) fn transcript(value: &Value) -> Vec<WordStart> {
+    let words: Vec<(String, usize)> = of(value);
+    words.into_iter().map(|(text, step)| WordStart { text, step }).collect()
 }
 
 /// A reader of scripts for the goldens' checkpoints.
-pub(super) fn reader(tokenizer: &dyn Tokenizer) -> Reader<'_> {
-    Reader { tokenizer, ids: IDS, frame_rate: 12.5 }
+pub(super) fn reader() -> Reader<'static> {
+    static TOKENIZER: LazyLock<Json> = LazyLock::new(|| {
+        let path = goldens().join("checkpoints_dia2/Dia2-tiny-alt/tokenizer.json");
+        Json(tokenizers::Tokenizer::from_file(path).expect("a tokenizer"))
+    });
+    Reader { tokenizer: &*TOKENIZER, ids: IDS, frame_rate: 12.5 }
 }
 
 struct Json(tokenizers::Tokenizer);

@@ -157,24 +157,19 @@ mod tests {
     #[test]
     fn words_are_placed_as_by_the_reference() {
         let golden = testing::json("words_to_entries.json");
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         let cases = golden["cases"].as_array().expect("cases");
         assert_eq!(cases.len(), 18);
         for case in cases {
-            let of = |value: &Value| {
-                let time = |at: usize| value[at].as_f64().expect("a time");
-                word(value[0].as_str().expect("a text"), time(1), time(2))
-            };
-            let words: Vec<Word> =
-                case["words"].as_array().expect("words").iter().map(of).collect();
+            let words: Vec<(String, f64, f64)> = testing::of(&case["words"]);
+            let of = |(text, start, end): &(String, f64, f64)| word(text, *start, *end);
+            let words: Vec<Word> = words.iter().map(of).collect();
             let speaker =
                 case["speaker"].as_str().and_then(|tag| TAGS.iter().position(|t| *t == tag));
             let placed = reader.placed(&words, speaker);
             assert_eq!(placed.entries, testing::entries(&case["entries"]), "{words:?}");
-            let steps: Vec<u64> = placed.steps.iter().map(|&step| step as u64).collect();
-            let expected = case["new_word_steps"].as_array().expect("steps").iter();
-            assert_eq!(steps, expected.filter_map(Value::as_u64).collect::<Vec<_>>(), "{words:?}");
+            let expected: Vec<usize> = testing::of(&case["new_word_steps"]);
+            assert_eq!(placed.steps, expected, "{words:?}");
         }
     }
 
@@ -208,8 +203,7 @@ mod tests {
         for at in [1, 3] {
             upstream[at] = word(&read[at].text, 0.0, 0.0);
         }
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
+        let reader = testing::reader();
         assert_eq!(reader.placed(&read, Some(0)), reader.placed(&upstream, Some(0)));
     }
 

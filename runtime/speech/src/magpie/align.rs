@@ -77,11 +77,6 @@ impl Align {
         }
     }
 
-    /// Sets the number of ids of the first chunk.
-    pub(super) fn begin_text(&mut self, n: usize) {
-        self.n = n;
-    }
-
     pub(super) fn is_first(&self) -> bool {
         self.is_first
     }

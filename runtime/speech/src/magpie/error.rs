@@ -136,8 +136,8 @@ fn has_letter(symbol: &str) -> bool {
 }
 
 impl MagpieError {
-    pub(super) fn bad_setting(field: String, why: String) -> Self {
-        Self::Setting { field, why }
+    pub(super) fn bad_setting(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Setting { field: field.into(), why: why.into() }
     }
 
     /// Adds the name of the tokenizer to the setting.

@@ -198,7 +198,7 @@ impl<N: VoiceNetworks> Frames<N> {
         let own = ids.len();
         let (window, memory, prior) = match self.chunk.take() {
             None => {
-                self.align.begin_text(own);
+                self.align = Align::new(self.settings.prior, own);
                 let memory = self.network.encode(&ids)?;
                 (ids, memory, None)
             }

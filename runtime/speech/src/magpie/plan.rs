@@ -53,9 +53,9 @@ pub fn tokenizers(model: &dyn Files) -> Result<Tokenizers, Error> {
         language_to_tokenizer_mapping: config.language_to_tokenizer_mapping.clone(),
     };
     let artefact = |name: &str| {
-        let bad = |why: String| MagpieError::bad_setting(name.to_owned(), why);
-        let bytes = model.texts().artefact(name).map_err(|error| bad(error.to_string()))?;
-        String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))
+        let bytes = model.texts().artefact(name);
+        let bytes = bytes.map_err(|error| MagpieError::bad_setting(name, error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| MagpieError::bad_setting(name, "it is not UTF-8"))
     };
     Ok(Tokenizers::read(&config, &artefact)?.fitted(model.sizes().text_rows)?)
 }

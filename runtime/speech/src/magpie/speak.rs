@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, time::Instant};
 
-use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Draws};
+use acestep_engine::{Error, Event, Observe, progress::check, sampling::Draws};
 use acestep_model::Backend;
 
 use super::{
@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{EndReason, Options, Segment, Spoken, StopReason, StreamItem, Times, finish},
+    spoken::{EndReason, Options, Segment, Spoken, StopReason, StreamItem, finish},
+    track::Track,
 };
 
 /// The field of the limit of frames.
@@ -32,17 +33,11 @@ pub struct Speaking<'a, 'n, B: Backend> {
     plan: Plan,
     run: Frames<Voiced<B>>,
     decoding: StreamingDecoder<B>,
-    /// Frames without sound yet.
-    chunk: Vec<Vec<u32>>,
-    frames: Vec<Vec<u32>>,
-    samples: Vec<f32>,
+    track: Track,
     segments: Vec<Segment>,
-    guard: Guard,
     /// Segments that are not spoken because of a fault, if there was one.
     unspoken: Option<usize>,
     items: VecDeque<StreamItem>,
-    start: Instant,
-    times: Times,
     is_over: bool,
 }
 
@@ -86,7 +81,6 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             let run = Frames::new(voiced, plan.chunks.clone(), codes, plan.settings, source);
             Ok((run, StreamingDecoder::begin(networks)?))
         })?;
-        let times = Times { prompt: start.elapsed(), ..Times::default() };
         let rate = networks.checkpoint().codec_config().frames_per_second();
         let speaking = Self {
             networks,
@@ -95,15 +89,10 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             plan,
             run,
             decoding,
-            chunk: Vec::new(),
-            frames: Vec::new(),
-            samples: Vec::new(),
+            track: Track::new(start, Guard::of_rate(rate), options),
             segments: Vec::new(),
-            guard: Guard::of_rate(rate),
             unspoken: None,
             items: VecDeque::new(),
-            start,
-            times,
             is_over: false,
         };
         speaking.advanced();
@@ -116,7 +105,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let begin = Instant::now();
         let Self { networks, run, .. } = self;
         let stepped = networks.catch(stage::DECODER, || run.step())?;
-        self.times.frames += begin.elapsed();
+        self.track.times.frames += begin.elapsed();
         let is_last = stepped.is_none();
         match stepped {
             Some(stepped) => self.take(stepped)?,
@@ -130,7 +119,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     fn take(&mut self, stepped: Stepped) -> Result<(), Error> {
-        self.chunk.extend(stepped.frames);
+        self.track.chunk.extend(stepped.frames);
         if let Some(ended) = stepped.ended {
             let ended = match ended {
                 ChunkEnd::Finished | ChunkEnd::Spoken => EndReason::Frames(StopReason::Finished),
@@ -149,15 +138,11 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             self.segments.push(Segment {
                 text: self.plan.texts[self.segments.len()].clone(),
                 seed: self.plan.seed,
-                frames: self.frames.len() + self.chunk.len() - before,
+                frames: self.frames() - before,
                 ended,
             });
         }
-        let size = match self.frames.is_empty() {
-            true => self.options.chunks.first,
-            false => self.options.chunks.others,
-        };
-        if self.chunk.len() >= size.max(1) || self.guard.is_loop(&self.chunk) {
+        if self.track.is_due() {
             self.decode()?;
         }
         self.advanced();
@@ -166,27 +151,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
 
     /// Decodes the frames that have no sound yet, and ends the speech at a fault in them.
     fn decode(&mut self) -> Result<(), Error> {
-        let begin = Instant::now();
-        let Self { networks, decoding, chunk, .. } = self;
-        let mut sound = networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))?;
-        self.times.codec += begin.elapsed();
-        let fault = self.guard.add(&self.chunk, &sound);
-        if let Some((frames, _)) = fault {
-            sound.truncate(sound.len() / self.chunk.len() * frames);
-            self.chunk.truncate(frames);
-        }
-        let is_first = self.frames.is_empty();
-        self.frames.append(&mut self.chunk);
-        if !sound.is_empty() {
-            if is_first {
-                self.times.first_sound = self.start.elapsed();
-            }
-            if self.options.keeps_samples {
-                self.samples.extend_from_slice(&sound);
-            }
-            self.items.push_back(StreamItem::Samples(sound));
-        }
-        if let Some((_, fault)) = fault {
+        let Self { networks, decoding, track, .. } = self;
+        let (samples, fault) = track.decode(track.start, |chunk| {
+            networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))
+        })?;
+        self.items.extend(samples.map(StreamItem::Samples));
+        if let Some(fault) = fault {
             self.fail(fault);
         }
         Ok(())
@@ -195,7 +165,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     /// Ends the speech at a fault in the last frame. Segments whose frames were not decoded do not
     /// count, so that the result does not depend on the sizes of chunks.
     fn fail(&mut self, fault: Fault) {
-        let (mut index, mut frames) = (0, self.frames.len());
+        let (mut index, mut frames) = (0, self.track.frames.len());
         while let Some(before) = self.segments.get(index).filter(|own| own.frames < frames) {
             frames -= before.frames;
             index += 1;
@@ -207,23 +177,21 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     fn end(&mut self) {
-        let elapsed = self.start.elapsed();
-        self.times.total = elapsed;
-        self.observe.event(Event::Finished { stage: stage::DECODER, elapsed });
         let sample_rate = self.networks.checkpoint().codec_config().sample_rate as u32;
-        let audio = Audio { channels: vec![std::mem::take(&mut self.samples)], sample_rate };
-        self.items.push_back(StreamItem::Done(Spoken {
-            audio,
-            frames: std::mem::take(&mut self.frames),
-            words: Vec::new(),
-            segments: std::mem::take(&mut self.segments),
-            unspoken: self.unspoken.unwrap_or(0),
-            times: self.times,
-        }));
+        let spoken = self.track.end(std::mem::take(&mut self.segments), sample_rate);
+        let elapsed = spoken.times.total;
+        self.observe.event(Event::Finished { stage: stage::DECODER, elapsed });
+        let unspoken = self.unspoken.unwrap_or(0);
+        self.items.push_back(StreamItem::Done(Spoken { unspoken, ..spoken }));
+    }
+
+    /// The number of frames so far.
+    fn frames(&self) -> usize {
+        self.track.frames.len() + self.track.chunk.len()
     }
 
     fn advanced(&self) {
-        let done = self.frames.len() + self.chunk.len();
+        let done = self.frames();
         let total = (self.plan.settings.most_frames * self.plan.chunks.len()).max(done);
         self.observe.event(Event::Advanced { stage: stage::DECODER, done, total });
     }
@@ -233,22 +201,16 @@ impl<B: Backend> Iterator for Speaking<'_, '_, B> {
     type Item = Result<StreamItem, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(item) = self.items.pop_front() {
-                return Some(Ok(item));
-            }
-            if self.is_over {
-                return None;
-            }
+        while self.items.is_empty() && !self.is_over {
             match self.step() {
-                Ok(true) => {}
-                Ok(false) => self.is_over = true,
+                Ok(goes_on) => self.is_over = !goes_on,
                 Err(error) => {
                     self.is_over = true;
                     return Some(Err(error));
                 }
             }
         }
+        self.items.pop_front().map(Ok)
     }
 }
 

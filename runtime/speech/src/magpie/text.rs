@@ -34,7 +34,6 @@ use crate::magpie::MagpieError;
 
 pub use config::TextConfig;
 pub use japanese::JapaneseWord;
-pub use language::tokenizer_of;
 pub use open_jtalk::OpenJTalk;
 pub use pinyin::Pinyin;
 
@@ -67,7 +66,7 @@ pub struct Tools<'a> {
 #[derive(Debug)]
 pub struct Tokenizers {
     tokenizers: Vec<Named>,
-    mapping: Option<Mapping>,
+    mapping: Mapping,
     size: u32,
 }
 
@@ -105,8 +104,7 @@ impl Tokenizers {
         let version = Version::read(config.nemo_version.as_deref());
         // The settings name members of the archive as `nemo:member`.
         let artefact = &|name: &str| artefact(name.strip_prefix("nemo:").unwrap_or(name));
-        let mapping =
-            config.language_to_tokenizer_mapping.as_ref().map(Mapping::read).transpose()?;
+        let mapping = Mapping::read(config.language_to_tokenizer_mapping.as_ref())?;
         let (mut tokenizers, mut size) = (Vec::new(), 0);
         for (name, value) in &config.text_tokenizers {
             let tokenizer = Tokenizer::read(name, value, &version, artefact);
@@ -176,10 +174,7 @@ impl Tokenizers {
     /// Returns the languages that the model speaks, as far as this program can read them.
     pub fn languages(&self) -> Vec<String> {
         let names: Vec<_> = self.tokenizers.iter().map(|named| &*named.name).collect();
-        let mut languages = match &self.mapping {
-            Some(mapping) => mapping.languages(&names),
-            None => language::known_languages(&names),
-        };
+        let mut languages = self.mapping.languages(&names);
         languages.retain(|own| self.of_language(own).is_ok_and(|own| own.tokenizer.is_read()));
         languages
     }
@@ -187,11 +182,7 @@ impl Tokenizers {
     /// Returns a language as the model spells it, `pt-BR` for `pt-br` and `de` for `German`; an unknown one as
     /// it stands.
     pub fn spelling<'a>(&'a self, language: &'a str) -> &'a str {
-        let own = match &self.mapping {
-            Some(mapping) => mapping.spelling(language),
-            None => language::spelling(language),
-        };
-        own.unwrap_or(language)
+        self.mapping.spelling(language).unwrap_or(language)
     }
 
     /// Returns the ids of a text.
@@ -240,10 +231,7 @@ impl Tokenizers {
 
     fn of_language(&self, language: &str) -> Result<&Named, MagpieError> {
         let names: Vec<_> = self.tokenizers.iter().map(|named| &*named.name).collect();
-        let name = match &self.mapping {
-            Some(mapping) => mapping.tokenizer_of(language, &names),
-            None => language::tokenizer_of(language, &names),
-        };
+        let name = self.mapping.tokenizer_of(language, &names);
         let position = name.and_then(|name| names.iter().position(|other| *other == name));
         let absent =
             || MagpieError::Language { language: language.to_owned(), known: self.languages() };

@@ -28,6 +28,12 @@ pub struct NetworkOptions {
     pub exact_prior: bool,
 }
 
+impl NetworkOptions {
+    fn rows(self) -> usize {
+        1 + usize::from(self.is_guided)
+    }
+}
+
 /// The networks with one voice.
 #[derive(Debug)]
 pub struct Voiced<B: Backend> {
@@ -51,7 +57,7 @@ impl<B: Backend> Voiced<B> {
     pub fn new(networks: &Networks<'_, B>, options: NetworkOptions) -> Result<Self, Error> {
         let (encoder, decoder) = (networks.encoder()?, networks.decoder()?);
         let (local, place) = (networks.local_transformer()?, networks.place(DECODER));
-        let rows = 1 + usize::from(options.is_guided);
+        let rows = options.rows();
         Ok(Self {
             codebooks: networks.checkpoint().sizes().codebooks,
             context: decoder.context(options.voice, &place.device),
@@ -70,10 +76,6 @@ impl<B: Backend> Voiced<B> {
     #[doc(hidden)]
     pub fn hidden(&self) -> Option<&Tensor<B, 2>> {
         self.hidden.as_ref()
-    }
-
-    fn rows(&self) -> usize {
-        1 + usize::from(self.options.is_guided)
     }
 
     fn ids(&self, ids: &[u32], shape: [usize; 2]) -> Tensor<B, 2, Int> {
@@ -111,7 +113,7 @@ impl<B: Backend> VoiceNetworks for Voiced<B> {
     fn begin(&mut self, memory: &Self::Memory) -> Result<(), Error> {
         let (context, memory) = (self.context.clone(), memory.clone());
         let capacity = context.dims()[1] + self.options.most_steps;
-        let start = Start { rows: self.rows(), capacity, exact: self.options.exact_prior };
+        let start = Start { rows: self.options.rows(), capacity, exact: self.options.exact_prior };
         let decoder = &*self.decoder;
         let place = &self.place;
         self.state = Some(B::on_pool(|| decoder.start(context, memory, start, place)));
@@ -120,7 +122,7 @@ impl<B: Backend> VoiceNetworks for Voiced<B> {
 
     fn step(&mut self, stack: &[u32], prior: Option<&[f32]>) -> Result<StepOutput, Error> {
         let codes = self.ids(stack, [stack.len(), 1]);
-        let rows = self.rows();
+        let rows = self.options.rows();
         let prior =
             prior.map(|prior| Tensor::from_data(TensorData::from(prior), &self.place.device));
         let decoder = &*self.decoder;
@@ -137,7 +139,7 @@ impl<B: Backend> VoiceNetworks for Voiced<B> {
     }
 
     fn code(&mut self, index: usize, before: Option<u32>) -> Result<Vec<Vec<f32>>, Error> {
-        let rows = self.rows();
+        let rows = self.options.rows();
         let before = before.map(|code| self.ids(&[code], [1, 1]));
         let hidden = self.hidden.clone();
         let (decoder, local, of_stack) = (&*self.decoder, &*self.local, &mut self.of_stack);

@@ -4,7 +4,7 @@
 //! language, and a SHA-256 of the tensors. Speaker vector and codes serve every model of the same sizes;
 //! the snapshot serves only the same weights in the same types on the same backend.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acestep_engine::{Error, files::Existing};
 use acestep_model::Backend;
@@ -19,8 +19,7 @@ use super::{
     voice::{RefRecording, Voice},
 };
 use crate::{
-    error::SpeechError,
-    kept_file::{KeptFile, numbered},
+    kept_file::{KeptFile, NO_VOICE, bad_voice, numbered},
     voices::Voices,
 };
 
@@ -116,7 +115,7 @@ impl KeptVoice {
     /// Reads the voice called `name` of a folder.
     ///
     /// # Errors
-    /// [`SpeechError::NoSuchVoice`]; the errors of [`Self::read`].
+    /// [`SpeechError::NoSuchVoice`](crate::SpeechError::NoSuchVoice); the errors of [`Self::read`].
     pub fn of(voices: &Voices, name: &str) -> Result<Self, Error> {
         Self::read(&voices.existing(name)?)
     }
@@ -124,21 +123,7 @@ impl KeptVoice {
     /// Returns the name of the model that made the voice at `path`, if it is a voice. Only the header is
     /// read: the rest may be damaged.
     pub fn model_at(path: &Path) -> Option<String> {
-        let metadata = KeptFile::metadata_at(FORMAT, path)?;
-        let metadata: Metadata = serde_json::from_str(&metadata).ok()?;
-        Some(metadata.model)
-    }
-
-    /// Writes the voice into a folder under `name`, and returns the path of its file. The folder is
-    /// created if it is missing.
-    ///
-    /// # Errors
-    /// The errors of [`Self::write`]; [`Error::File`] if the folder cannot be created.
-    pub fn keep(&self, voices: &Voices, name: &str, existing: Existing) -> Result<PathBuf, Error> {
-        let path = voices.path(name)?;
-        voices.create()?;
-        self.write(&path, existing)?;
-        Ok(path)
+        KeptFile::<Metadata>::metadata_at(FORMAT, path).map(|metadata| metadata.model)
     }
 
     /// Writes the file, which appears whole or not at all.
@@ -155,26 +140,24 @@ impl KeptVoice {
             rows: self.snapshot.rows.clone(),
             made_by: self.made_by.clone(),
         };
-        let metadata = serde_json::to_string(&metadata).expect("texts and numbers");
         KeptFile { metadata, tensors }.write(FORMAT, path, existing)
     }
 
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::File`]; [`SpeechError::BadVoice`] if it is damaged or of another kind.
+    /// [`Error::File`]; [`SpeechError::BadVoice`](crate::SpeechError::BadVoice) if it is damaged or of another
+    /// kind.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bad = |why: String| Error::from(SpeechError::BadVoice { path: path.to_owned(), why });
-        let file = KeptFile::read(FORMAT, path)?.map_err(bad)?;
-        let metadata = serde_json::from_str(&file.metadata).map_err(|why| bad(why.to_string()))?;
-        Self::of_file(metadata, &file)
-            .ok_or_else(|| bad("its tensors are not those of a voice".to_owned()))
+        Self::of_file(KeptFile::read(FORMAT, path)?).ok_or_else(|| bad_voice(path)(NO_VOICE))
     }
 
-    fn of_file(metadata: Metadata, file: &KeptFile) -> Option<Self> {
-        let Metadata { model, language, seconds, transcript, rows, made_by } = metadata;
+    fn of_file(file: KeptFile<Metadata>) -> Option<Self> {
         let speaker = file.tensor("speaker")?.to_vec::<f32>().ok()?;
-        let context = match (transcript, file.tensor("codes")) {
+        let codes = file.tensor("codes").cloned();
+        let (keys_values, codec) = (file.below(KEYS_VALUES), file.below(CODEC));
+        let Metadata { model, language, seconds, transcript, rows, made_by } = file.metadata;
+        let context = match (transcript, codes) {
             (Some(transcript), Some(codes)) if codes.shape.len() == 2 => {
                 let groups = codes.shape[1].max(1);
                 let codes = codes.to_vec::<i32>().ok()?;
@@ -186,8 +169,7 @@ impl KeptVoice {
             (None, None) => None,
             _ => return None,
         };
-        let snapshot =
-            SnapshotData { rows, keys_values: file.below(KEYS_VALUES), codec: file.below(CODEC) };
+        let snapshot = SnapshotData { rows, keys_values, codec };
         let voice = Voice { speaker, context };
         Some(Self { voice, model, language, seconds, snapshot, made_by })
     }

@@ -75,12 +75,9 @@ fn sampling(
     ] {
         *to = from.map_or(Ok(*to), |p| mass(field, p))?;
     }
-    if let Some(k) = own.top_k {
-        sampling.top_k = k as usize;
-    }
-    if let Some(k) = own.subtalker_top_k {
-        sampling.subtalker_top_k = k as usize;
-    }
+    sampling.top_k = own.top_k.map_or(sampling.top_k, |k| k as usize);
+    let k = own.subtalker_top_k;
+    sampling.subtalker_top_k = k.map_or(sampling.subtalker_top_k, |k| k as usize);
     sampling.do_sample = own.do_sample.unwrap_or(sampling.do_sample);
     sampling.subtalker_dosample = own.subtalker_dosample.unwrap_or(sampling.subtalker_dosample);
     if let Some(tokens) = own.max_new_tokens {

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, time::Instant};
 
-use acestep_engine::{Audio, Error, Event, Observe, progress::check};
+use acestep_engine::{Error, Event, Observe, progress::check};
 use acestep_model::Backend;
 
 use super::{
@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, EndReason, Options, Segment, Spoken, StreamItem, Times, finish},
+    spoken::{Chunks, EndReason, Options, Segment, Spoken, StreamItem, finish},
+    track::Track,
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -31,8 +32,7 @@ pub fn speak<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
-    let options = Options { chunks, batch_size: 1, ..Options::default() };
-    let run = Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)?;
+    let run = Speaking::begin(vec![plan.clone()], snapshot, networks, chunks.into(), observe)?;
     finish(run.map(|made| made.map(|(_, made)| made)), sink)
 }
 
@@ -61,14 +61,8 @@ struct Run<B: Backend> {
     id: usize,
     plan: Plan,
     decoding: StreamingDecoder<B>,
-    guard: Guard,
-    /// Frames without sound yet.
-    chunk: Vec<Vec<u32>>,
-    frames: Vec<Vec<u32>>,
-    samples: Vec<f32>,
+    track: Track,
     segments: Vec<Segment>,
-    start: Instant,
-    times: Times,
 }
 
 impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
@@ -132,7 +126,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let Self { networks, frames, .. } = self;
         let steps = networks.catch(stage::TALKER, || frames.step())?;
         let elapsed = begin.elapsed();
-        self.runs.iter_mut().for_each(|run| run.times.frames += elapsed);
+        self.runs.iter_mut().for_each(|run| run.track.times.frames += elapsed);
         for (id, step) in steps {
             self.take(id, step)?;
         }
@@ -152,37 +146,23 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
                 None => StreamingDecoder::of_plan(&plan, networks),
             }
         })?;
-        let times = Times { prompt: start.elapsed(), ..Times::default() };
-        self.runs.push(Run {
-            id,
-            plan,
-            decoding,
-            guard: Guard::default(),
-            chunk: Vec::new(),
-            frames: Vec::new(),
-            samples: Vec::new(),
-            segments: Vec::new(),
-            start,
-            times,
-        });
+        let track = Track::new(start, Guard::default(), self.options);
+        self.runs.push(Run { id, plan, decoding, track, segments: Vec::new() });
         Ok(())
     }
 
     fn take(&mut self, id: usize, step: RunStep) -> Result<(), Error> {
         let index = self.runs.iter().position(|run| run.id == id).expect("a run that has begun");
-        let run = &mut self.runs[index];
-        let Chunks { first, others } = self.options.chunks;
-        let size = if run.frames.is_empty() { first } else { others }.max(1);
+        let track = &mut self.runs[index].track;
         let ending = match step {
             RunStep::Frame(frame) => {
-                run.chunk.push(frame);
+                track.chunk.push(frame);
                 self.progress[0] += 1;
                 None
             }
             RunStep::End(ending) => Some(ending),
         };
-        let is_due = run.chunk.len() >= size || run.guard.is_loop(&run.chunk);
-        let fault = match ending.is_some() || is_due {
+        let fault = match ending.is_some() || track.is_due() {
             true => self.decode(index)?,
             false => None,
         };
@@ -198,28 +178,13 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
 
     /// Decodes the frames of a run that have no sound yet. Returns a fault if there is one.
     fn decode(&mut self, index: usize) -> Result<Option<Fault>, Error> {
-        let run = &mut self.runs[index];
-        let begin = Instant::now();
-        let decode = || run.decoding.decode(&run.chunk);
-        let mut sound = self.networks.catch(stage::CODEC_DECODER, decode)?;
-        run.times.codec += begin.elapsed();
-        let fault = run.guard.add(&run.chunk, &sound);
-        if let Some((frames, _)) = fault {
-            sound.truncate(sound.len() / run.chunk.len() * frames);
-            run.chunk.truncate(frames);
-        }
-        let is_first = run.frames.is_empty();
-        run.frames.append(&mut run.chunk);
-        if !sound.is_empty() {
-            if is_first {
-                run.times.first_sound = self.start.elapsed();
-            }
-            if self.options.keeps_samples {
-                run.samples.extend_from_slice(&sound);
-            }
-            self.items.push_back((run.id, StreamItem::Samples(sound)));
-        }
-        Ok(fault.map(|(_, fault)| fault))
+        let Self { networks, runs, start, items, .. } = self;
+        let Run { id, decoding, track, .. } = &mut runs[index];
+        let (samples, fault) = track.decode(*start, |chunk| {
+            networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))
+        })?;
+        items.extend(samples.map(|samples| (*id, StreamItem::Samples(samples))));
+        Ok(fault)
     }
 
     /// Ends a segment: begins the next one, or ends the run.
@@ -227,7 +192,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let Self { networks, frames, snapshot, .. } = self;
         let run = &mut self.runs[index];
         let before: usize = run.segments.iter().map(|segment| segment.frames).sum();
-        let own = &run.frames[before..];
+        let own = &run.track.frames[before..];
         let following = match ended {
             EndReason::Fault(_) => None,
             EndReason::Frames(_) => run.plan.next(own, networks.checkpoint())?,
@@ -242,13 +207,9 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             run.plan = plan;
             return Ok(());
         }
-        let Run { id, plan, frames, samples, segments, mut times, start, .. } =
-            self.runs.remove(index);
-        times.total = start.elapsed();
-        let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
+        let Run { id, plan, mut track, segments, .. } = self.runs.remove(index);
         let unspoken = plan.following.len();
-        let words = Vec::new();
-        let spoken = Spoken { audio, frames, words, segments, unspoken, times };
+        let spoken = Spoken { unspoken, ..track.end(segments, SAMPLE_RATE) };
         self.items.push_back((id, StreamItem::Done(spoken)));
         Ok(())
     }

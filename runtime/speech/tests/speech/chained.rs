@@ -1,12 +1,9 @@
 //! Codes that are drawn on the device, as on a GPU: here the same operations on the CPU.
 
-use std::fs;
-
 use acestep_import::Qwen3Tts;
 use acestep_speech::qwen3_tts::{Frames, Plan, Request, RunStep, Sampling};
-use safetensors::SafeTensors;
 
-use super::{many::described, model, networks, request};
+use super::{fill, many::described, model, networks, request};
 
 /// Makes the frames of `plans` side by side. Codes are drawn on the device or on the host.
 fn steps(
@@ -62,12 +59,7 @@ fn codes_that_the_device_draws_are_those_of_the_host() {
 fn scores_that_are_not_finite_are_named_as_on_the_host() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = described(folder.path()).path().join("model.safetensors");
-    let mut bytes = fs::read(&path).expect("weights");
-    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
-    let head = tensors.info("talker.code_predictor.lm_head.2.weight").expect("a head");
-    let (from, to) = head.data_offsets;
-    bytes[8 + header..][from..to].fill(0xff);
-    fs::write(&path, bytes).expect("weights");
+    fill(&path, "talker.code_predictor.lm_head.2.weight", 0xff);
     let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
     let request = Request { voice: None, instruct: Some("Loud.".into()), ..request("Hi.") };
     let plans = [Plan::new(&request, None, 0, &model).expect("a plan")];

@@ -4,7 +4,7 @@ mod snapshots;
 
 use std::{cell::Cell, path::Path};
 
-use acestep_engine::{Error, Observe, Unobserved};
+use acestep_engine::{CancelIf, Error, Unobserved};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
@@ -96,7 +96,7 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
     let folder = tempfile::tempdir().expect("a folder");
     super::copy_files(Path::new(MODEL), folder.path());
     let weights = folder.path().join("model.safetensors");
-    super::fill_with_zeros(&weights, "transformer.cb0_head.weight");
+    super::fill(&weights, "transformer.cb0_head.weight", 0);
     let mimi = Some(format!("{MODEL}/../mimi"));
     let choice = Dia2Choice { mimi, ..Dia2Choice::default() };
     let model = Dia2::open(folder.path(), &choice).expect("a model");
@@ -188,16 +188,6 @@ fn a_seed_repeats_and_another_differs() {
     };
     same(&of(3), &of(3));
     assert_ne!(of(3).spoken.frames, of(4).spoken.frames);
-}
-
-struct Notices(std::cell::RefCell<Vec<String>>);
-
-impl Observe for Notices {
-    fn event(&self, event: acestep_engine::Event) {
-        if let acestep_engine::Event::Noticed(notice) = event {
-            self.0.borrow_mut().push(notice.0);
-        }
-    }
 }
 
 /// Each speaks: no script is refused, except one with a break that is none.
@@ -347,30 +337,18 @@ fn words_that_come_when_they_are_wanted_are_spoken_as_the_whole() {
     assert!(without > 8, "{without} steps did not wait, with no word there");
 }
 
-/// Cancels after some events.
-struct After(Cell<usize>);
-
-impl Observe for After {
-    fn event(&self, _: acestep_engine::Event) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
-
-    fn cancelled(&self) -> bool {
-        self.0.get() == 0
-    }
-}
-
 #[test]
 fn a_run_is_cancelled_between_steps() {
     let model = model();
     let networks = networks(&model);
     let recordings = [recording(&networks)];
-    for events in [0, 4, 12, 20] {
+    for last in [0, 4, 12, 20] {
         let plan = Plan::new(&request(SCRIPT), Speakers::Recorded(&recordings), 5, &model);
-        let observe = After(Cell::new(events));
+        let checks = Cell::new(0);
+        let observe = CancelIf(|| checks.replace(checks.get() + 1) >= last);
         let mut sink = |_: &[f32]| Ok(());
         let plan = plan.expect("a good request");
         let made = speak(&plan, None, &networks, Chunks::default(), &observe, &mut sink);
-        assert!(matches!(made, Err(Error::Cancelled)), "{events}");
+        assert!(matches!(made, Err(Error::Cancelled)), "{last}");
     }
 }

@@ -59,12 +59,12 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Makes all values of a tensor 0 in the file at `path`.
-fn fill_with_zeros(path: &Path, tensor: &str) {
+/// Makes all bytes of a tensor `value` in the file at `path`.
+fn fill(path: &Path, tensor: &str, value: u8) {
     let mut bytes = fs::read(path).expect("weights");
     let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
     let (from, to) = tensors.info(tensor).expect("a tensor").data_offsets;
-    bytes[8 + header..][from..to].fill(0);
+    bytes[8 + header..][from..to].fill(value);
     fs::write(path, bytes).expect("weights");
 }
 

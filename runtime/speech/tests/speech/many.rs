@@ -13,7 +13,7 @@ use burn_flex::{Flex, FlexDevice};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
-use super::{base, copy_files, fill_with_zeros, model, networks, recording, request, spoken};
+use super::{base, copy_files, fill, model, networks, recording, request, spoken};
 
 /// Speaks `plans` with `batch_size` rows. The samples of each run must be those of its result.
 fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken> {
@@ -197,7 +197,7 @@ fn a_tensor_of_another_name_is_refused() {
 /// A talker whose logits are all equal writes the first code for ever, and its request.
 fn looping(folder: &Path) -> (Qwen3Tts, Request) {
     let path = described(folder).path().join("model.safetensors");
-    fill_with_zeros(&path, "talker.codec_head.weight");
+    fill(&path, "talker.codec_head.weight", 0);
     let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
     let sampling =
         Sampling { do_sample: Some(false), max_new_tokens: Some(200), ..Sampling::default() };

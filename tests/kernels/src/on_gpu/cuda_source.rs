@@ -107,30 +107,37 @@ fn compiler_is_present() -> bool {
     present
 }
 
-/// Runs `launches` on a GPU of each generation in each type, and compiles the launched `kernels`:
-/// each has at least three sources, one per type.
-fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&FakeCuda, DType)) {
+/// Runs `launches` on a GPU of each generation in each of `types`, and then `check`.
+fn on_each_gpu(types: &[DType], launches: impl Fn(&FakeCuda, DType), check: impl Fn(&FakeCuda)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
         return;
     }
     for gpu in [FakeCuda(80), FakeCuda(90)] {
-        for dtype in [DType::F32, DType::F16, DType::BF16] {
-            launches(&gpu, dtype);
-        }
+        types.iter().for_each(|dtype| launches(&gpu, *dtype));
         // Launches are recorded by a thread of the device; without this the last would be missing.
         B::sync(&gpu).expect("the fake GPU does not fail");
+        check(&gpu);
+    }
+}
+
+/// The types of songs.
+const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+/// Compiles the launched `kernels`: each has at least three sources, one per type.
+fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&FakeCuda, DType)) {
+    on_each_gpu(&TYPES, launches, |gpu| {
         for kernel in kernels {
-            let count = compile(&gpu, kernel);
+            let count = compile(gpu, kernel);
             // Matrix units do not take f32.
             let least = if kernel.contains("tensor_cores") { 2 } else { 3 };
             assert!(count >= least, "{kernel} was launched {count} times on {gpu:?}");
             // The type that songs use on these GPUs; the C++ kernel name includes it.
-            let texts = sources(&gpu);
+            let texts = sources(gpu);
             let mut own = texts.iter().filter(|(name, _)| name.contains(kernel));
             assert!(own.any(|(_, text)| text.contains("_bf16_")), "{kernel} is not there in bf16");
         }
-    }
+    });
 }
 
 #[test]
@@ -230,43 +237,37 @@ fn codes_and_sound() {
 /// The draw of a code at the released size. Its logits are f32 in every type.
 #[test]
 fn draw() {
-    if !compiler_is_present() {
-        eprintln!("skipped: libnvrtc is not found");
-        return;
-    }
-    for gpu in [FakeCuda(80), FakeCuda(90)] {
-        let [logits, times] = [1, 2].map(|seed| random::<B, 2>([2, 2048], seed, DType::F32, &gpu));
+    let launch = |gpu: &FakeCuda, dtype| {
+        let [logits, times] = [1, 2].map(|seed| random::<B, 2>([2, 2048], seed, dtype, gpu));
         drop(kernel::draw(logits, times, 0.9, 50));
-        B::sync(&gpu).expect("the fake GPU does not fail");
-        assert!(compile(&gpu, "draw_kernel") > 0, "{gpu:?}");
-    }
+    };
+    on_each_gpu(&[DType::F32], launch, |gpu| {
+        assert!(compile(gpu, "draw_kernel") > 0, "{gpu:?}");
+    });
 }
 
 /// Products in f32, whose kernels are Burn's: see `matrix.rs`. Few and many rows, and few and many terms, have
 /// sources of their own.
 #[test]
 fn products_in_f32() {
-    if !compiler_is_present() {
-        eprintln!("skipped: libnvrtc is not found");
-        return;
-    }
     // Other tests launch products in other types.
     let is_wanted = |name: &str, source: &str| {
         let others = ["__half", "__nv_bfloat16"];
         name.starts_with("cubek_matmul::") && !others.iter().any(|other| source.contains(other))
     };
     let sizes = [[375, 2048, 2048], [375, 64, 33], [16, 300, 65], [5, 24, 7]];
-    for gpu in [FakeCuda(80), FakeCuda(90)] {
+    let launch = |gpu: &FakeCuda, dtype| {
         for [rows, terms, columns] in sizes {
-            let left = random::<B, 2>([rows, terms], 1, DType::F32, &gpu);
-            let right = random::<B, 2>([columns, terms], 2, DType::F32, &gpu).transpose();
+            let left = random::<B, 2>([rows, terms], 1, dtype, gpu);
+            let right = random::<B, 2>([columns, terms], 2, dtype, gpu).transpose();
             let [left, right] = [left, right].map(primitive);
             drop(product_by_units::<FakeCudaRuntime>(left, right));
         }
-        B::sync(&gpu).expect("the fake GPU does not fail");
-        let count = compile_those(&gpu, is_wanted);
+    };
+    on_each_gpu(&[DType::F32], launch, |gpu| {
+        let count = compile_those(gpu, is_wanted);
         assert!(count >= 2, "{count} sources on {gpu:?}");
-    }
+    });
 }
 
 /// Each routine at shapes of the released checkpoints, and at a shape that none of them has.
@@ -299,25 +300,13 @@ fn attention() {
     });
 }
 
-/// Runs `launches` on a GPU of each generation in each type, and compiles the launches of `kernel`.
-/// There must be some for Hopper, and none before.
+/// Compiles the launches of `kernel`. There must be some for Hopper, and none before.
 fn compiles_for_hopper(kernel: &str, launches: impl Fn(&FakeCuda, DType)) {
-    if !compiler_is_present() {
-        eprintln!("skipped: libnvrtc is not found");
-        return;
-    }
-    for gpu in [FakeCuda(80), FakeCuda(90)] {
-        for dtype in [DType::F32, DType::F16, DType::BF16] {
-            launches(&gpu, dtype);
-        }
-        B::sync(&gpu).expect("the fake GPU does not fail");
-        let count = compile(&gpu, kernel);
-        assert_eq!(
-            count > 0,
-            gpu == FakeCuda(90),
-            "{kernel} was launched {count} times on {gpu:?}"
-        );
-    }
+    on_each_gpu(&TYPES, launches, |gpu| {
+        let count = compile(gpu, kernel);
+        let is_hopper = *gpu == FakeCuda(90);
+        assert_eq!(count > 0, is_hopper, "{kernel} was launched {count} times on {gpu:?}");
+    });
 }
 
 /// The sizes of songs and of a prompt, each of the kernel's tiles, and views instead of whole

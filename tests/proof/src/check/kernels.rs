@@ -124,13 +124,9 @@ fn error(expected: &(Vec<usize>, Vec<f32>), got: &(Vec<usize>, Vec<f32>)) -> Opt
     }
     let largest = expected.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     let differences = expected.iter().zip(got).map(|(a, b)| (a - b).abs());
-    let worst = differences.fold(0.0_f32, largest_of);
+    // `f32::max` would ignore a NaN; in this order it is the largest.
+    let worst = differences.max_by(f32::total_cmp).unwrap_or(0.0);
     worst.is_finite().then(|| f64::from(worst) / f64::from(largest.max(f32::MIN_POSITIVE)))
-}
-
-/// Returns the larger value, or NaN if one is NaN; `max` would drop it.
-fn largest_of(a: f32, b: f32) -> f32 {
-    if a.is_nan() || b <= a { a } else { b }
 }
 
 #[cfg(test)]

@@ -77,10 +77,18 @@ fn parts(results: &Results) -> String {
     text
 }
 
+/// Returns a table below its text; empty without rows.
+fn section(
+    text: &str,
+    heads: &[&str],
+    left: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() { String::new() } else { format!("{text}\n\n{}", table(heads, left, rows)) }
+}
+
 fn speeds(results: &Results) -> String {
-    if results.speeds.is_empty() {
-        return String::new();
-    }
     let rows = results.speeds.iter().map(|speed| {
         let torch = results.best_of_torch(&speed.id);
         let time = torch.map_or("-".to_owned(), |(s, way)| format!("{} ({way})", seconds(s)));
@@ -96,20 +104,17 @@ fn speeds(results: &Results) -> String {
         ]
     });
     let heads = ["stage", "one run", "time", "floor", "of the floor", "PyTorch", "ratio"];
-    format!(
+    let text = format!(
         "## Speed\n\nRandom weights in {}, one run each. The floor is the time that the ceilings \
          above leave for the arithmetic or for reading every weight once, whichever is longer; \
          100 % of it is as fast as the device goes. The ratio is this program's time over \
-         PyTorch's best: below 1 is faster.\n\n{}",
-        results.dtype,
-        table(&heads, 2, rows.collect())
-    )
+         PyTorch's best: below 1 is faster.",
+        results.dtype
+    );
+    section(&text, &heads, 2, rows)
 }
 
 fn ways_of_torch(results: &Results) -> String {
-    if results.torch_speeds.is_empty() {
-        return String::new();
-    }
     // The compiled ways of all stages come after the others.
     let mut ids: Vec<&str> = Vec::new();
     for row in &results.torch_speeds {
@@ -130,17 +135,12 @@ fn ways_of_torch(results: &Results) -> String {
         std::iter::once((*id).to_owned()).chain(ways.iter().map(cell)).collect()
     });
     let heads: Vec<&str> = std::iter::once("PyTorch").chain(ways).collect();
-    format!(
-        "PyTorch's networks have the same shapes and random weights of its own: the time does not \
-         depend on the values. `graph` is a CUDA graph, recorded once and replayed.\n\n{}",
-        table(&heads, 1, rows.collect())
-    )
+    let text = "PyTorch's networks have the same shapes and random weights of its own: the time does not \
+                depend on the values. `graph` is a CUDA graph, recorded once and replayed.";
+    section(text, &heads, 1, rows)
 }
 
 fn lengths(results: &Results) -> String {
-    if results.lengths.is_empty() {
-        return String::new();
-    }
     let distance = |distance: Option<Distance>| {
         distance.map_or("-".to_owned(), |d| {
             let own = d.processor.map_or(String::new(), |own| format!(" (processor {own:.1e})"));
@@ -160,21 +160,18 @@ fn lengths(results: &Results) -> String {
         ]
     });
     let heads = ["length", "type", "", "latents", "sound", "time"];
-    format!(
+    let text = format!(
         "## Lengths\n\nThe same request in many lengths, twice. Latents and sound: the distance \
          from the processor's f32, as a share of its root mean square. In a reduced type rounding \
          alone leads away from f32, so the processor's own distance in that type stands beside it: \
          up to {LONGEST_OWN} s that of the same song, of which {TIMES_OWN} times are allowed; \
-         beyond, that of a song of {} s, of which {TIMES_SHORT} times are.\n\n{}",
-        LENGTHS[0],
-        table(&heads, 3, rows.collect())
-    )
+         beyond, that of a song of {} s, of which {TIMES_SHORT} times are.",
+        LENGTHS[0]
+    );
+    section(&text, &heads, 3, rows)
 }
 
 fn types(results: &Results) -> String {
-    if results.rounded.is_empty() {
-        return String::new();
-    }
     let percent = |share: Option<f64>| {
         share.map_or("-".to_owned(), |share| format!("{:.2} %", share * 100.0))
     };
@@ -188,19 +185,14 @@ fn types(results: &Results) -> String {
         ]
     });
     let heads = ["network", "weights", "from f32", "from bf16", "same tokens"];
-    format!(
-        "## Types\n\nOne network alone in each type of weights: how far a velocity in the middle of \
-         the way, and the scores of every token, are from those with other weights, as a share of \
-         their root mean square. Same tokens: how often the likeliest one is that of f32, after the \
-         same text.\n\n{}",
-        table(&heads, 2, rows.collect())
-    )
+    let text = "## Types\n\nOne network alone in each type of weights: how far a velocity in the middle of \
+                the way, and the scores of every token, are from those with other weights, as a share \
+                of their root mean square. Same tokens: how often the likeliest one is that of f32, \
+                after the same text.";
+    section(text, &heads, 2, rows)
 }
 
 fn kernels(results: &Results) -> String {
-    if results.kernels.is_empty() {
-        return String::new();
-    }
     let rows = results.kernels.iter().map(|row| {
         let ratio = match (row.kernel_s, row.reference_s) {
             (Some(kernel), Some(reference)) => ratio(kernel, reference),
@@ -218,18 +210,13 @@ fn kernels(results: &Results) -> String {
         ]
     });
     let heads = ["kernel", "shape", "type", "error", "allowed", "time", "plain", "ratio"];
-    format!(
-        "## Kernels\n\nErrors are the largest difference from the processor's f32 of the same \
-         inputs, as a share of the largest value. Plain: the operations that define it, on the \
-         same device; a ratio below 1 is a gain.\n\n{}",
-        table(&heads, 3, rows.collect())
-    )
+    let text = "## Kernels\n\nErrors are the largest difference from the processor's f32 of the same \
+                inputs, as a share of the largest value. Plain: the operations that define it, on the \
+                same device; a ratio below 1 is a gain.";
+    section(text, &heads, 3, rows)
 }
 
 fn verified(results: &Results) -> String {
-    if results.verified.is_empty() {
-        return String::new();
-    }
     let rows = results.verified.iter().map(|row| {
         let [passed, failed, skipped] =
             [row.passed, row.failed, row.skipped].map(|count| count.to_string());
@@ -243,12 +230,10 @@ fn verified(results: &Results) -> String {
         ]
     });
     let heads = ["set", "component", "passed", "failed", "skipped", "worst"];
-    format!(
-        "## Goldens\n\nThe reference's stored results: in f32, and of some networks in bf16, which \
-         is compared wherever the device has it. Worst: the largest error as a share of its \
-         tolerance.\n\n{}",
-        table(&heads, 2, rows.collect())
-    )
+    let text = "## Goldens\n\nThe reference's stored results: in f32, and of some networks in bf16, which \
+                is compared wherever the device has it. Worst: the largest error as a share of its \
+                tolerance.";
+    section(text, &heads, 2, rows)
 }
 
 #[cfg(test)]

@@ -61,89 +61,29 @@ pub(super) static PRESETS: &[Preset] = &[
 ];
 
 /// The files of tensors. The bounds are those of the goldens' README, for tensors without a measurement.
+#[rustfmt::skip]
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    const OF_RUNS: &[(&str, f64)] =
+        &[("wave", 1e-5), ("dep", 1e-4), ("cb0", 4e-5), ("hidden", 2e-5), ("action", 2e-5), ("", 0.0)];
+    // A sample of 16 bits may be cut to the one beside it.
+    const OF_SERVER: &[(&str, f64)] =
+        &[("wave", 1e-5), ("pcm16", 1.0), ("cb0", 4e-5), ("hidden", 2e-5), (".kv.", 1e-5), ("", 0.0)];
     vec![
-        Tensors::new(
-            "backbone",
-            "backbone",
-            bounds(&[("kv.", 1e-5), ("cb0", 4e-5), ("", 2e-5)], 0.03),
-            |sheet, of, place| networks::backbone(sheet, of.dialogue, place),
-        ),
-        Tensors::new(
-            "depformer",
-            "depformer",
-            bounds(&[("logits", 5e-5), ("", 2e-5)], 0.03),
-            |sheet, of, place| networks::depformer(sheet, of.dialogue, place),
-        ),
-        Tensors::new(
-            "mimi_encode",
-            CODEC,
-            bounds(&[("codes", 0.0), ("", 2e-5)], 0.03),
-            |sheet, of, place| codec::encode(sheet, of.dialogue.any()?, place),
-        ),
-        Tensors::new(
-            "mimi_decode",
-            CODEC,
-            bounds(&[("wave", 1e-5), ("", 2e-5)], 0.03),
-            |sheet, of, place| codec::decode(sheet, of.dialogue.any()?, place),
-        ),
-        Tensors::new(
-            "mimi_stream",
-            CODEC,
-            bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03),
-            |sheet, of, place| codec::stream(sheet, of.dialogue.any()?, place),
-        ),
-        Tensors::new("guidance", DIALOGUE, bounds(&[("kept", 3e-6)], 0.0), |sheet, of, _| {
-            let data = &of.dialogue.any()?.config().data;
-            guidance::compare(sheet, &[data.audio_pad(), data.audio_bos()])
-        }),
-        Tensors::new(
-            "generate",
-            DIALOGUE,
-            bounds(
-                &[
-                    ("wave", 1e-5),
-                    ("dep", 1e-4),
-                    ("cb0", 4e-5),
-                    ("hidden", 2e-5),
-                    ("action", 2e-5),
-                    ("", 0.0),
-                ],
-                0.03,
-            ),
-            |sheet, of, place| runs::generate(sheet, of.set, of.dialogue, place),
-        ),
-        Tensors::new(
-            "prefix",
-            DIALOGUE,
-            bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03),
-            |sheet, of, place| runs::prefix(sheet, of.set, of.dialogue, place),
-        ),
-        // A sample of 16 bits may be cut to the one beside it.
-        Tensors::new(
-            "server",
-            DIALOGUE,
-            bounds(
-                &[
-                    ("wave", 1e-5),
-                    ("pcm16", 1.0),
-                    ("cb0", 4e-5),
-                    ("hidden", 2e-5),
-                    (".kv.", 1e-5),
-                    ("", 0.0),
-                ],
-                0.03,
-            ),
-            |sheet, of, place| server::compare(sheet, of.set, of.dialogue, place),
-        ),
+        Tensors::new("backbone", "backbone", bounds(&[("kv.", 1e-5), ("cb0", 4e-5), ("", 2e-5)], 0.03), networks::backbone),
+        Tensors::new("depformer", "depformer", bounds(&[("logits", 5e-5), ("", 2e-5)], 0.03), networks::depformer),
+        Tensors::new("mimi_encode", CODEC, bounds(&[("codes", 0.0), ("", 2e-5)], 0.03), codec::encode),
+        Tensors::new("mimi_decode", CODEC, bounds(&[("wave", 1e-5), ("", 2e-5)], 0.03), codec::decode),
+        Tensors::new("mimi_stream", CODEC, bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03), codec::stream),
+        Tensors::new("guidance", DIALOGUE, bounds(&[("kept", 3e-6)], 0.0), guidance::compare),
+        Tensors::new("generate", DIALOGUE, bounds(OF_RUNS, 0.03), runs::generate),
+        Tensors::new("prefix", DIALOGUE, bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03), runs::prefix),
+        Tensors::new("server", DIALOGUE, bounds(OF_SERVER, 0.03), server::compare),
     ]
 }
 
 /// The files of texts.
 pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
-    let runs = Texts::new("runs.json", DIALOGUE, |page, _, of, place| {
-        runs::times::<B>(page, of.set, of.dialogue, place)
-    });
+    let runs = Texts::new("runs.json", DIALOGUE, runs::times::<B>);
     // Text and whole numbers alone, which the tests beside the code compare.
     let logic = [
         "config_defaults.json",

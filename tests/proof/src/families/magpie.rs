@@ -84,12 +84,8 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
     let s1 = ["s1_encoder", "s1_decoder", "s1_local", "s1_run", "s1_e2e"];
     let s2 = ["s2_encoder", "s2_decoder", "s2_local", "s2_run", "s2_e2e"];
     let codec = [
-        Tensors::new("codec", CODEC, bounds(OF_CODEC), |sheet, of, place| {
-            codec::decode(sheet, of.magpie.any()?, place)
-        }),
-        Tensors::new("fsq", CODEC, bounds(&[("compressed", 2e-6)]), |sheet, _, place| {
-            codec::codes(sheet, place)
-        }),
+        Tensors::new("codec", CODEC, bounds(OF_CODEC), codec::decode),
+        Tensors::new("fsq", CODEC, bounds(&[("compressed", 2e-6)]), codec::codes),
     ];
     of_model::<B, 1>(s1).into_iter().chain(of_model::<B, 2>(s2)).chain(codec).collect()
 }
@@ -99,21 +95,11 @@ fn of_model<B: Backend, const S: usize>(
     [encoder, decoder, local, run, e2e]: [&'static str; 5],
 ) -> [Tensors<B>; 5] {
     [
-        Tensors::new(encoder, MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
-            networks::encoder(sheet, of.magpie.stacking(S)?, place)
-        }),
-        Tensors::new(decoder, MODEL, bounds(OF_DECODER), |sheet, of, place| {
-            networks::decoder(sheet, of.magpie.stacking(S)?, place)
-        }),
-        Tensors::new(local, MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
-            networks::local(sheet, of.magpie.stacking(S)?, place)
-        }),
-        Tensors::new(run, MODEL, bounds(OF_RUNS), |sheet, of, place| {
-            runs::compare(sheet, of.magpie.stacking(S)?, place)
-        }),
-        Tensors::new(e2e, MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
-            texts::compare(sheet, of.magpie.all_stacking(S)?, place)
-        }),
+        Tensors::new(encoder, MODEL, bounds(&[("", 3e-5)]), networks::encoder::<B, S>),
+        Tensors::new(decoder, MODEL, bounds(OF_DECODER), networks::decoder::<B, S>),
+        Tensors::new(local, MODEL, bounds(&[("logits", 6e-5)]), networks::local::<B, S>),
+        Tensors::new(run, MODEL, bounds(OF_RUNS), runs::compare::<B, S>),
+        Tensors::new(e2e, MODEL, bounds(&[("wave", 5e-6)]), texts::compare::<B, S>),
     ]
 }
 

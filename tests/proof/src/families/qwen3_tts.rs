@@ -75,59 +75,28 @@ pub(super) static PRESETS: &[Preset] = &[
 ];
 
 /// The files of tensors. The bounds are those of the goldens' README, for tensors without a measurement.
+#[rustfmt::skip]
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    const OF_SPEAKER: &[(&str, f64)] = &[("mel", 5e-5), ("embedding", 3e-6), ("", 2e-4)];
+    const OF_RUNS: &[(&str, f64)] =
+        &[("wave", 5e-5), ("logits", 4e-5), ("spk", 3e-6), ("codes", 0.0), ("", 8e-6)];
     vec![
-        Tensors::new(
-            "codec_decode",
-            CODEC,
-            bounds(&[("wave", 5e-5), ("", 4e-4)], 0.085),
-            |sheet, of, place| codec::decode(sheet, of.speech.any()?, place),
-        ),
-        Tensors::new("codec_encode", CODEC, bounds(&[("act", 2e-5)], 0.03), |sheet, of, place| {
-            codec::encode(sheet, of.speech.any()?, place)
-        }),
-        Tensors::new(
-            "speaker",
-            "speaker encoder",
-            bounds(&[("mel", 5e-5), ("embedding", 3e-6), ("", 2e-4)], 0.03),
-            |sheet, of, place| codec::speaker(sheet, of.speech.base()?, place),
-        ),
-        Tensors::new(
-            "lm_*",
-            TALKER,
-            bounds(&[("logits", 4e-5), ("", 1e-5)], 0.015),
-            |sheet, of, place| language::networks(sheet, of.speech, place),
-        ),
-        Tensors::new(
-            "runs",
-            "speech",
-            bounds(
-                &[("wave", 5e-5), ("logits", 4e-5), ("spk", 3e-6), ("codes", 0.0), ("", 8e-6)],
-                0.03,
-            ),
-            |sheet, of, place| runs::compare(sheet, of.speech, place),
-        ),
-        Tensors::new("sampling", TALKER, bounds(&[("probs", 2e-6)], 0.0), |sheet, of, _| {
-            language::sampling(sheet, of.speech)
-        }),
+        Tensors::new("codec_decode", CODEC, bounds(&[("wave", 5e-5), ("", 4e-4)], 0.085), codec::decode),
+        Tensors::new("codec_encode", CODEC, bounds(&[("act", 2e-5)], 0.03), codec::encode),
+        Tensors::new("speaker", "speaker encoder", bounds(OF_SPEAKER, 0.03), codec::speaker),
+        Tensors::new("lm_*", TALKER, bounds(&[("logits", 4e-5), ("", 1e-5)], 0.015), language::networks),
+        Tensors::new("runs", "speech", bounds(OF_RUNS, 0.03), runs::compare),
+        Tensors::new("sampling", TALKER, bounds(&[("probs", 2e-6)], 0.0), language::sampling),
     ]
 }
 
 /// The files of texts.
 pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
     vec![
-        Texts::new("prompt_ids.json", "prompts", |page, content, of, _| {
-            texts::ids(page, content, of.speech)
-        }),
-        Texts::new("row_plans.json", "prompts", |page, content, of, _| {
-            texts::rows(page, content, of)
-        }),
-        Texts::new("full_layout.json", "layout", |page, content, of, place| {
-            layout::compare(page, content, of.speech, place)
-        }),
-        Texts::new("bad_input.json", "speech", |page, content, of, place| {
-            odd_input::compare(page, content, of.speech, place)
-        }),
+        Texts::new("prompt_ids.json", "prompts", texts::ids),
+        Texts::new("row_plans.json", "prompts", texts::rows),
+        Texts::new("full_layout.json", "layout", layout::compare),
+        Texts::new("bad_input.json", "speech", odd_input::compare),
     ]
 }
 
@@ -135,8 +104,8 @@ pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
 #[derive(Debug, Default)]
 pub(crate) struct SpeechModels {
     models: Vec<Qwen3Tts>,
-    /// The directory of the released vocabulary.
-    vocabulary: Option<PathBuf>,
+    /// The directory of the released vocabulary, or of the folders that have it.
+    pub(super) vocabulary: Option<PathBuf>,
 }
 
 impl SpeechModels {
@@ -150,11 +119,6 @@ impl SpeechModels {
         });
         let models = paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?;
         Ok(Self { models, vocabulary: None })
-    }
-
-    /// Sets the directory of the released vocabulary, or of the folders that have it.
-    pub(crate) fn with_vocabulary(self, directory: Option<&Path>) -> Self {
-        Self { vocabulary: directory.map(Path::to_owned), ..self }
     }
 
     /// Any model; all have the same codec.

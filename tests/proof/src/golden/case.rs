@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 /// One stored output and the outcome of its comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// The file that stores it.
     pub file: String,
@@ -35,12 +35,7 @@ impl Case {
             file: file.to_owned(),
             case: case.to_owned(),
             component: component.into(),
-            max_abs: None,
-            relative_rms: None,
-            tolerance: None,
-            pass: None,
-            skipped: None,
-            failed: None,
+            ..Self::default()
         }
     }
 

@@ -124,7 +124,7 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-    use crate::host::Quiet;
+    use crate::host::QUIET;
 
     fn attempt(
         ledger: &Ledger<'_>,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_failure_of_the_work_is_a_reason_and_one_of_the_run_an_end() {
         let known = Done::default();
-        let ledger = Ledger::new(&known, &|_| Ok(()), &Quiet, &|| true);
+        let ledger = Ledger::new(&known, &|_| Ok(()), &QUIET, &|| true);
         let panic = attempt(&ledger, || panic!("a wheel\ncame off")).expect("the run goes on");
         assert_eq!(panic, Err("it panicked: a wheel: came off".into()));
         let silent = || {
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn after_a_failure_that_took_the_device_along_nothing_is_tried_on_it() {
         let known = Done::default();
-        let ledger = Ledger::new(&known, &|_| Ok(()), &Quiet, &|| false);
+        let ledger = Ledger::new(&known, &|_| Ok(()), &QUIET, &|| false);
         assert!(attempt(&ledger, || Ok(())).expect("it goes on").is_ok());
         assert!(attempt(&ledger, || panic!("lost")).expect("it is told").is_err());
         let error = attempt(&ledger, || panic!("it was to end")).expect_err("it is gone");
@@ -168,7 +168,7 @@ mod tests {
             told.borrow_mut().push(message.clone());
             Ok(())
         };
-        let ledger = Ledger::new(&known, &tell, &Quiet, &|| true);
+        let ledger = Ledger::new(&known, &tell, &QUIET, &|| true);
         ledger.add(of("a"));
         ledger.add(of("b"));
         assert!(ledger.knows("file", ["a"].into_iter()));
@@ -184,7 +184,7 @@ mod tests {
             _ => Ok(()),
         };
         let known = Done::default();
-        let ledger = Ledger::new(&known, &tell, &Quiet, &|| true);
+        let ledger = Ledger::new(&known, &tell, &QUIET, &|| true);
         ledger.add(Case::new("file", "a", "noise"));
         assert!(attempt(&ledger, || Ok(())).is_ok());
         ledger.add(Case::new("file", "b", "noise"));

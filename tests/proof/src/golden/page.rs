@@ -1,5 +1,7 @@
 //! The comparisons of one file of text: computed values must equal the stored values.
 
+use std::fmt::Display;
+
 use anyhow::Result;
 use serde_json::Value;
 
@@ -54,6 +56,11 @@ impl<'a> Page<'a> {
     /// Reports a stored output as not run.
     pub(crate) fn skip(&self, case: String, why: &str) {
         self.ledger.add(self.case(case).skipped(why));
+    }
+
+    /// Returns what a case needs, or reports the case as not run.
+    pub(crate) fn found<T>(&self, case: &str, needed: Result<T, impl Display>) -> Option<T> {
+        needed.map_err(|lacks| self.skip(case.to_owned(), &lacks.to_string())).ok()
     }
 
     /// Reports a stored case that this version does not know.

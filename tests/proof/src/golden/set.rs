@@ -180,6 +180,11 @@ impl Golden {
         }
     }
 
+    /// The values of a tensor of ids or codes.
+    pub(crate) fn ids(&self, name: &str) -> Result<Vec<u32>> {
+        Ok(self.whole(name)?.iter().map(|&id| id as u32).collect())
+    }
+
     /// Rows of flags, `[B, L]`.
     pub(crate) fn mask(&self, name: &str) -> Result<Vec<Vec<bool>>> {
         let values = self.floats(name)?;

@@ -57,23 +57,14 @@ impl<'a> Sheet<'a> {
     /// Compares a bf16 result of a network with the reference's bf16 result by the relative RMS
     /// error, because the sums of both are rounded differently.
     pub(crate) fn near<B: Backend, const D: usize>(&mut self, name: &str, ours: Tensor<B, D>) {
-        let theirs = match self.golden.floats(name) {
-            Ok(theirs) => theirs,
-            Err(unreadable) => return self.skip(name, &unreadable.to_string()),
+        let (shape, tolerance) = (ours.dims(), self.bounds.bf16);
+        let relative_rms = |theirs: &[f32]| {
+            let square = |x: f32| f64::from(x).powi(2);
+            let error: f64 = to_host(ours).iter().zip(theirs).map(|(a, b)| square(a - b)).sum();
+            let all: f64 = theirs.iter().copied().map(square).sum();
+            (error / all).sqrt()
         };
-        let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == ours.dims());
-        let tolerance = self.bounds.bf16;
-        let square = |x: f32| f64::from(x).powi(2);
-        let error: f64 = to_host(ours).iter().zip(&theirs).map(|(a, b)| square(a - b)).sum();
-        let all: f64 = theirs.iter().copied().map(square).sum();
-        let relative = (error / all).sqrt();
-        let relative_rms = (same_shape && relative.is_finite()).then_some(relative);
-        self.push(Case {
-            relative_rms,
-            tolerance: Some(tolerance),
-            pass: Some(relative_rms.is_some_and(|error| error <= tolerance)),
-            ..self.case(name)
-        });
+        self.judge(name, &shape, tolerance, relative_rms, |case| &mut case.relative_rms);
     }
 
     /// Compares integers. All must be equal.
@@ -95,6 +86,24 @@ impl<'a> Sheet<'a> {
         ours: impl Iterator<Item = f64>,
         tolerance: f64,
     ) {
+        let max_abs = |theirs: &[f32]| {
+            let differences = ours.zip(theirs).map(|(a, &b)| (a - f64::from(b)).abs());
+            // `f64::max` would ignore a NaN; in this order it is the largest.
+            differences.max_by(f64::total_cmp).unwrap_or(0.0)
+        };
+        self.judge(name, shape, tolerance, max_abs, |case| &mut case.max_abs);
+    }
+
+    /// Reports the error that `measure` finds in `field`, or none if shapes differ or it is not finite.
+    /// Does nothing if `name` is not stored.
+    fn judge(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        tolerance: f64,
+        measure: impl FnOnce(&[f32]) -> f64,
+        field: fn(&mut Case) -> &mut Option<f64>,
+    ) {
         if !self.golden.has(name) {
             return;
         }
@@ -103,18 +112,11 @@ impl<'a> Sheet<'a> {
             Err(unreadable) => return self.skip(name, &unreadable.to_string()),
         };
         let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == shape);
-        // `f64::max` would ignore a NaN.
-        let worst = ours
-            .zip(&theirs)
-            .map(|(a, &b)| (a - f64::from(b)).abs())
-            .fold(0.0, |m, d| if f64::is_nan(m) || d <= m { m } else { d });
-        let max_abs = (same_shape && worst.is_finite()).then_some(worst);
-        self.push(Case {
-            max_abs,
-            tolerance: Some(tolerance),
-            pass: Some(max_abs.is_some_and(|worst| worst <= tolerance)),
-            ..self.case(name)
-        });
+        let error = Some(measure(&theirs)).filter(|error| same_shape && error.is_finite());
+        let pass = Some(error.is_some_and(|error| error <= tolerance));
+        let mut case = Case { tolerance: Some(tolerance), pass, ..self.case(name) };
+        *field(&mut case) = error;
+        self.push(case);
     }
 
     /// Reports a stored output as not run.
@@ -282,7 +284,7 @@ mod tests {
     use super::*;
     use crate::{
         golden::{message::Done, set::Set},
-        host::Quiet,
+        host::QUIET,
     };
 
     /// 0x0101 is 257, 0xfffe is -2: the samples of Dia2's server are of this type.
@@ -293,7 +295,7 @@ mod tests {
         let files = BTreeMap::from([("file".to_owned(), bytes.expect("safetensors"))]);
         let golden = Set::new(files).expect("a set").tensors("file").expect("a file");
         let known = Done::default();
-        let ledger = Ledger::new(&known, &|_| Ok(()), &Quiet, &|| true);
+        let ledger = Ledger::new(&known, &|_| Ok(()), &QUIET, &|| true);
         let mut sheet = Sheet::new(&golden, "noise", tolerance::bounds(&[], 0.0), &ledger);
         let differs = || Err(Differs("other codes".to_owned()).into());
         let compared = sheet.attempt("a.", |sheet| {

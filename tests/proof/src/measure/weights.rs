@@ -3,7 +3,7 @@
 use acestep_model::{Backend, Place, kept_as, nn::quantizing};
 use burn::{
     module::{Module, ModuleMapper, Param, ParamId},
-    tensor::{DType, Tensor, TensorData},
+    tensor::{DType, Int, Tensor, TensorData},
 };
 use half::bf16;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
@@ -31,6 +31,17 @@ pub(crate) fn random<B: Backend, const D: usize>(
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
     Tensor::from_data(TensorData::new(values, shape), (&place.device, place.computes_in()))
+}
+
+/// Returns ids or codes below `most`.
+pub(crate) fn codes<B: Backend>(
+    shape: [usize; 2],
+    most: usize,
+    device: &B::Device,
+) -> Tensor<B, 2, Int> {
+    let count: usize = shape.iter().product();
+    let values: Vec<i32> = (0..count).map(|i| (i * 37 % most) as i32).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
 }
 
 struct RandomWeights {
@@ -99,7 +110,7 @@ fn values<T: Copy + Default + Send>(
 #[cfg(test)]
 mod tests {
     use acestep_model::{cast, nn::Linear};
-    use burn::{module::ModuleVisitor, tensor::Int};
+    use burn::module::ModuleVisitor;
     use burn_flex::Flex;
 
     use super::*;

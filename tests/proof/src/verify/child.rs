@@ -136,7 +136,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::host::Quiet;
+    use crate::host::QUIET;
 
     /// Name of a case, and the reason if it failed.
     type Outcome = (String, Option<String>);
@@ -156,7 +156,7 @@ mod tests {
             next += 1;
             Ok(command)
         };
-        let cases = run(command, &Quiet, &tell);
+        let cases = run(command, &QUIET, &tell);
         let pair = |case: Case| (case.case, case.failed);
         (cases.map(|cases| cases.into_iter().map(pair).collect()), told.take())
     }
@@ -211,6 +211,6 @@ mod tests {
         let (cases, _) = ran(&[&say(&Message::Error { message, hint })]);
         let error = cases.expect_err("it cannot go on");
         assert_eq!(error.to_string(), "cannot verify f");
-        assert_eq!(Quiet.hint(&error).as_deref(), Some("fetch it"));
+        assert_eq!(QUIET.hint(&error).as_deref(), Some("fetch it"));
     }
 }

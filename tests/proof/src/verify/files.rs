@@ -1,25 +1,22 @@
 //! Compares each file of a set by its row in the family's table.
 
 use acestep_engine::{
-    BackendWork,
+    BackendWork, Device,
     device::{free, panics},
     host::to_host,
 };
 use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use crate::{
     Host,
-    families::{
-        self, Checkpoints, DialogueModels, GoldenSource, MagpieModels, SpeechModels, Tensors, Texts,
-    },
+    families::{self, GoldenSource, Tensors, Texts},
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
         message::Done,
         page::Page,
-        set::Set,
         sheet::Sheet,
         tolerance::Bounds,
     },
@@ -33,11 +30,7 @@ const LOGIC: &str = "no network is in it: the tests of the source code compare i
 
 /// Computes a whole set.
 pub(crate) struct Verify<'a> {
-    pub(crate) set: &'a Set,
-    pub(crate) checkpoints: &'a Checkpoints,
-    pub(crate) speech: &'a SpeechModels,
-    pub(crate) dialogue: &'a DialogueModels,
-    pub(crate) magpie: &'a MagpieModels,
+    pub(crate) source: &'a GoldenSource,
     pub(crate) host: &'a dyn Host,
     pub(crate) tell: &'a Tell<'a>,
     /// The cases that are already finished.
@@ -50,8 +43,9 @@ impl BackendWork for Verify<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let still_works = || still_works::<B>(&place.device);
         let ledger = Ledger::new(self.known, self.tell, self.host, &still_works);
-        let (tensors, texts) = (families::tensors::<B>(self.set), families::texts::<B>(self.set));
-        for file in self.set.names().filter(|file| !ledger.knows_file(file)) {
+        let set = &self.source.set;
+        let (tensors, texts) = (families::tensors::<B>(set), families::texts::<B>(set));
+        for file in set.names().filter(|file| !ledger.knows_file(file)) {
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => {
                     let row = tensors.iter().find(|row| row.is_of(kind));
@@ -78,9 +72,10 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 }
 
 impl Verify<'_> {
-    fn of(&self) -> GoldenSource<'_> {
-        let Self { set, checkpoints, speech, dialogue, magpie, .. } = *self;
-        GoldenSource { set, checkpoints, speech, dialogue, magpie }
+    /// Computes it on a device. The stored values are f32, except for some cases, which set the type
+    /// themselves.
+    pub(crate) fn run_on(self, device: Device) -> Result<Vec<Case>> {
+        device.run(DType::F32, self)?
     }
 
     fn tensors<B: Backend>(
@@ -90,13 +85,13 @@ impl Verify<'_> {
         ledger: &Ledger<'_>,
         place: &Place<B>,
     ) -> Result<()> {
-        let golden = self.set.tensors(file)?;
+        let golden = self.source.set.tensors(file)?;
         let Some(&Tensors { component, bounds, compare, .. }) = row else {
             let none = Bounds { of: &[], bf16: 0.0 };
             return Sheet::new(&golden, "unknown", none, ledger).fill(|_| Ok(()));
         };
         Sheet::new(&golden, component, bounds, ledger)
-            .fill(|sheet| compare(sheet, self.of(), place))
+            .fill(|sheet| compare(sheet, self.source, place))
     }
 
     fn text<B: Backend>(
@@ -106,7 +101,7 @@ impl Verify<'_> {
         ledger: &Ledger<'_>,
         place: &Place<B>,
     ) -> Result<()> {
-        let content = self.set.json(file)?;
+        let content = self.source.set.json(file)?;
         let Some(&Texts { component, compare, .. }) = row else {
             let (component, why) = match file.starts_with("logic/") {
                 true => ("logic", LOGIC),
@@ -116,7 +111,7 @@ impl Verify<'_> {
             return Ok(());
         };
         let page = Page::new(file, component, ledger);
-        let work = || compare(page, &content, self.of(), place);
+        let work = || compare(page, &content, self.source, place);
         if let Err(why) = ledger.attempt(file, component, vec![], work)? {
             page.fail("the rest", &why);
         }

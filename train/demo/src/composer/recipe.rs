@@ -80,6 +80,15 @@ pub(super) struct Recipe {
     pub(super) parts: &'static [Part],
 }
 
+/// A recipe without parts, swing, pumping and tape noise.
+const STEADY: Recipe = Recipe {
+    harmony: Harmony { major: &[], minor: &[] },
+    swing: 0,
+    pumping: 0.0,
+    hiss: 0.0,
+    parts: &[],
+};
+
 /// Returns the recipe of a style.
 pub(super) fn recipe(style: Style) -> &'static Recipe {
     match style {

@@ -161,6 +161,8 @@ impl Comb {
 
 #[cfg(test)]
 mod tests {
+    use rayon::prelude::*;
+
     use super::*;
     use crate::listener::synth::{Beat, TestSong};
 
@@ -175,17 +177,15 @@ mod tests {
 
     #[test]
     fn every_pattern_of_drums_gives_its_tempo() {
-        let (mut wrong, mut all) = (Vec::new(), 0);
-        for beat in Beat::ALL {
-            for bpm in [62.0, 71.5, 84.0, 108.0, 118.5, 140.0, 155.0, 174.0] {
-                let sound = TestSong { bpm, beat, ..TestSong::default() }.render();
-                let heard = tempo(&sound);
-                all += 1;
-                if (heard.bpm / bpm - 1.0).abs() > 0.005 {
-                    wrong.push(format!("{beat:?} {bpm}: {heard:?}"));
-                }
-            }
-        }
+        let tempi = [62.0, 71.5, 84.0, 108.0, 118.5, 140.0, 155.0, 174.0];
+        let songs = Beat::ALL.into_par_iter().flat_map_iter(|beat| tempi.map(|bpm| (beat, bpm)));
+        let wrong = |(beat, bpm): (Beat, f64)| {
+            let heard = tempo(&TestSong { bpm, beat, ..TestSong::default() }.render());
+            let is_wrong = (heard.bpm / bpm - 1.0).abs() > 0.005;
+            is_wrong.then(|| format!("{beat:?} {bpm}: {heard:?}"))
+        };
+        let wrong: Vec<String> = songs.filter_map(wrong).collect();
+        let all = Beat::ALL.len() * tempi.len();
         assert!(wrong.len() * 50 <= all, "{} of {all}: {wrong:#?}", wrong.len());
     }
 

@@ -1,7 +1,5 @@
 //! Stage of the audio codes.
 
-use std::time::Duration;
-
 use acestep_demo::{
     codes::{Moments, Scribe, Written},
     composer::REVISION,
@@ -11,21 +9,24 @@ use acestep_demo::{
 };
 use acestep_import::Network;
 use acestep_model::{Backend, Place};
-use acestep_train::{
-    learner::OptimizerConfig,
-    release::{tensors_of, write_tensors},
-    run::{StepLoss, TrainingRun},
-};
-
+use acestep_train::{learner::OptimizerConfig, release::tensors_of, run::StepLoss};
 use burn::{backend::Autodiff, tensor::Tensor};
 
-use super::{Setting, Taught, corpus as pieces, halves, tell, write};
+use super::{Setting, Taught, corpus as pieces, halves, tell};
 
 /// Moments per half step.
 const MOMENTS: usize = 96;
 
-/// Total number of steps.
-const STEPS: usize = 4_000;
+const OPTIMIZER: OptimizerConfig = OptimizerConfig {
+    steps: 4_000,
+    rate: 2e-3,
+    warm_up: 200,
+    last: 0.02,
+    betas: [0.9, 0.99],
+    decay: 1e-2,
+    longest: 1.0,
+    average: 0.998,
+};
 
 pub(super) fn run<B: Backend>(
     setting: &Setting<'_>,
@@ -34,28 +35,13 @@ pub(super) fn run<B: Backend>(
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     drop(setting.vae()?);
-    let training = TrainingRun {
-        folder: setting.folder.join("codes"),
-        seed: setting.seed,
-        of: format!(
-            "{}, composer {REVISION}, {} pieces, {MOMENTS} moments, encoder {}",
-            demo::DIT,
-            setting.pieces,
-            setting.encoder()?.digest()?
-        ),
-        optimizer_config: OptimizerConfig {
-            steps: taught.steps.unwrap_or(STEPS),
-            rate: 2e-3,
-            warm_up: 200,
-            last: 0.02,
-            betas: [0.9, 0.99],
-            decay: 1e-2,
-            longest: 1.0,
-            average: 0.998,
-        },
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    };
+    let of = format!(
+        "{}, composer {REVISION}, {} pieces, {MOMENTS} moments, encoder {}",
+        demo::DIT,
+        setting.pieces,
+        setting.encoder()?.digest()?
+    );
+    let training = setting.training("codes", setting.seed, of, taught.of(OPTIMIZER));
     let codes = setting.codes()?;
     if codes.is_of(&training)? {
         return Ok(true);
@@ -90,10 +76,8 @@ pub(super) fn run<B: Backend>(
         setting.stop,
     )?;
     let Some(learned) = learned else { return Ok(false) };
-    let folder = setting.released("acestep-v15-demo")?;
     let tensors = tensors_of(&learned.codec, Network::AudioCodec);
-    write_tensors(&folder.join("model.safetensors"), &tensors)?;
-    write(&folder.join("config.json"), demo::DIT)?;
+    setting.release("acestep-v15-demo", &tensors, demo::DIT)?;
     codes.is_now_of(&training)?;
     Ok(true)
 }

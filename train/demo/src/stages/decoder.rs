@@ -21,7 +21,7 @@ use super::{
     Setting, Taught,
     product::Product,
     tell,
-    vae::{FILE, FRAMES, ITEMS, WEIGHTS, parts, release, training, what_is_made},
+    vae::{FILE, FRAMES, ITEMS, OPTIMIZER, WEIGHTS, parts, release, what_is_made},
 };
 
 /// Folder of this stage.
@@ -43,7 +43,8 @@ pub(super) fn run<B: Backend>(
         what_is_made(),
         Product::encoder(file.clone()).digest()?
     );
-    let training = training(setting, taught, FOLDER, setting.seed.wrapping_add(1), of);
+    let seed = setting.seed.wrapping_add(1);
+    let training = setting.training(FOLDER, seed, of, taught.of(OPTIMIZER));
     let sizes = Sizes::demo()?;
     let device = &place.device;
     let encoder = before.encoder(place)?;

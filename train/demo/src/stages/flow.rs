@@ -1,7 +1,5 @@
 //! Stage of the diffusion transformer and its condition encoders.
 
-use std::time::Duration;
-
 use acestep_demo::{
     composer::REVISION,
     demo::{self, Sizes},
@@ -12,12 +10,12 @@ use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
     learner::OptimizerConfig,
     release::{Tensors, Values, tensors_of, write_tensors},
-    run::{StepLoss, TrainingRun},
+    run::StepLoss,
     times::LogitNormal,
 };
 use burn::backend::Autodiff;
 
-use super::{Setting, Taught, corpus, halves, product::Product, tell, words, write};
+use super::{Setting, Taught, corpus, halves, product::Product, tell, words};
 
 /// Latent frames per half step, over all its songs.
 const FRAMES: usize = 8_000;
@@ -78,8 +76,7 @@ pub(super) fn run<B: Backend>(
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let optimizer_config =
-        OptimizerConfig { steps: taught.steps.unwrap_or(OPTIMIZER.steps), ..OPTIMIZER };
+    let optimizer_config = taught.of(OPTIMIZER);
     let (folder, seed, from) = ("flow", setting.seed, String::new());
     // Not the whole file, because `polish` changes everything else in it.
     let product = setting.codes()?;
@@ -101,22 +98,16 @@ pub(super) fn learn<B: Backend>(
     let sizes = Sizes::demo()?;
     drop(setting.vae()?);
     let codec = setting.codec(place)?;
-    let training = TrainingRun {
-        folder: setting.folder.join(folder),
-        seed,
-        of: format!(
-            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {shares:?}, {phases:?}, encoder {}, codes {}{}",
-            demo::DIT,
-            demo::TEXT_ENCODER,
-            setting.pieces,
-            setting.encoder()?.digest()?,
-            setting.codes()?.digest()?,
-            plan.from,
-        ),
-        optimizer_config: plan.optimizer_config.clone(),
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    };
+    let of = format!(
+        "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {shares:?}, {phases:?}, encoder {}, codes {}{}",
+        demo::DIT,
+        demo::TEXT_ENCODER,
+        setting.pieces,
+        setting.encoder()?.digest()?,
+        setting.codes()?.digest()?,
+        plan.from,
+    );
+    let training = setting.training(folder, seed, of, plan.optimizer_config.clone());
     if plan.product.is_of(&training)? {
         return Ok(true);
     }
@@ -161,12 +152,11 @@ fn release<B: Backend>(
     codec: &AudioCodec<B>,
     silence: &[f32],
 ) -> anyhow::Result<()> {
-    let folder = setting.released("acestep-v15-demo")?;
+    let name = "acestep-v15-demo";
     let mut tensors = tensors_of(&learned.dit, Network::Dit);
     tensors.extend(tensors_of(&learned.conditioner, Network::Conditioner));
     tensors.extend(tensors_of(codec, Network::AudioCodec));
-    write_tensors(&folder.join("model.safetensors"), &tensors)?;
-    write(&folder.join("config.json"), demo::DIT)?;
+    setting.release(name, &tensors, demo::DIT)?;
     let channels = Sizes::demo()?.dit.audio_acoustic_hidden_dim;
     let frames = silence.len() / channels;
     let values = (0..channels)
@@ -174,12 +164,10 @@ fn release<B: Backend>(
         .collect();
     let silence = Values { shape: vec![1, channels, frames], values };
     let silence = Tensors::from([("silence_latent".to_owned(), silence)]);
-    write_tensors(&folder.join("silence_latent.safetensors"), &silence)?;
+    write_tensors(&setting.released(name)?.join("silence_latent.safetensors"), &silence)?;
 
-    let folder = setting.released(words::FOLDERS[0])?;
     let text = tensors_of(&learned.text_encoder, Network::TextEncoder);
-    write_tensors(&folder.join("model.safetensors"), &text)?;
-    write(&folder.join("config.json"), demo::TEXT_ENCODER)
+    setting.release(words::FOLDERS[0], &text, demo::TEXT_ENCODER)
 }
 
 #[cfg(test)]

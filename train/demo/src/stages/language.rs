@@ -1,7 +1,5 @@
 //! Stage of the language model.
 
-use std::time::Duration;
-
 use acestep_demo::{
     corpus::Example,
     demo::{self, Sizes},
@@ -15,27 +13,24 @@ use acestep_model::{
 };
 use acestep_train::{
     learner::OptimizerConfig,
-    release::{tensors_of, write_tensors},
-    run::{StepLoss, TrainingRun, digest},
+    release::tensors_of,
+    run::{StepLoss, digest},
 };
 use burn::{
     backend::Autodiff,
     tensor::{Tensor, TensorData},
 };
 
-use super::{Setting, Taught, corpus, halves, tell, words, write};
+use super::{Setting, Taught, corpus, halves, tell, words};
 
 /// Songs per half step.
 const ITEMS: usize = 8;
-
-/// Total number of steps.
-const STEPS: usize = 14_000;
 
 /// Share of short plans.
 const SHORT: f64 = 0.4;
 
 const OPTIMIZER: OptimizerConfig = OptimizerConfig {
-    steps: STEPS,
+    steps: 14_000,
     rate: 1e-3,
     warm_up: 300,
     last: 0.02,
@@ -60,21 +55,15 @@ pub(super) fn run<B: Backend>(
     let codes: Vec<u8> =
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let texts = Texts::new(&coded, &tokenizer)?;
-    let training = TrainingRun {
-        folder: setting.folder.join("language"),
-        seed: setting.seed,
-        // With another codec, the same codes mean other sounds. (Another device computes some codes
-        // differently, so this stage must resume on the device where it began.)
-        of: format!(
-            "{}, {} pieces, {ITEMS} items, {SHARES:?}, {SHORT}, codes {}",
-            demo::LANGUAGE_MODEL,
-            setting.pieces,
-            digest([codes.as_slice()])
-        ),
-        optimizer_config: OptimizerConfig { steps: taught.steps.unwrap_or(STEPS), ..OPTIMIZER },
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    };
+    // With another codec, the same codes mean other sounds. (Another device computes some codes
+    // differently, so this stage must resume on the device where it began.)
+    let of = format!(
+        "{}, {} pieces, {ITEMS} items, {SHARES:?}, {SHORT}, codes {}",
+        demo::LANGUAGE_MODEL,
+        setting.pieces,
+        digest([codes.as_slice()])
+    );
+    let training = setting.training("language", setting.seed, of, taught.of(OPTIMIZER));
     let learned = training.run_in_parts::<Autodiff<B>, _, _, 1>(
         Causal::init(&sizes.language_model, &place.device),
         ["nats"],
@@ -88,10 +77,8 @@ pub(super) fn run<B: Backend>(
         setting.stop,
     )?;
     let Some(learned) = learned else { return Ok(false) };
-    let folder = setting.released(words::FOLDERS[1])?;
     let tensors = tensors_of(&learned, Network::LanguageModel);
-    write_tensors(&folder.join("model.safetensors"), &tensors)?;
-    write(&folder.join("config.json"), demo::LANGUAGE_MODEL)?;
+    setting.release(words::FOLDERS[1], &tensors, demo::LANGUAGE_MODEL)?;
     Ok(true)
 }
 

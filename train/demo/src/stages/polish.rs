@@ -52,7 +52,7 @@ pub(super) fn run<B: Backend>(
         seed: setting.seed.wrapping_add(1),
         phases: PHASES,
         shares: SHARED,
-        optimizer_config: OptimizerConfig { steps: taught.steps.unwrap_or(AGAIN.steps), ..AGAIN },
+        optimizer_config: taught.of(AGAIN),
         from,
         product: whole,
     };

@@ -1,7 +1,5 @@
 //! Stage of the autoencoder.
 
-use std::time::Duration;
-
 use acestep_demo::{
     composer::{Piece, REVISION, Wish},
     demo::{self, Sizes},
@@ -12,7 +10,7 @@ use acestep_model::{Backend, Place};
 use acestep_train::{
     learner::OptimizerConfig,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
-    run::{StepLoss, TrainingRun},
+    run::StepLoss,
 };
 use burn::{
     backend::Autodiff,
@@ -28,7 +26,7 @@ pub(super) const ITEMS: usize = 4;
 pub(super) const FRAMES: usize = 160;
 
 /// Optimizer configuration of this stage and of `decoder`.
-const OPTIMIZER: OptimizerConfig = OptimizerConfig {
+pub(super) const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: 8_000,
     rate: 5e-4,
     warm_up: 400,
@@ -52,7 +50,7 @@ pub(super) fn run<B: Backend>(
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let training = training(setting, taught, "vae", setting.seed, what_is_made());
+    let training = setting.training("vae", setting.seed, what_is_made(), taught.of(OPTIMIZER));
     let encoder = setting.encoder()?;
     if encoder.is_of(&training)? {
         return Ok(true);
@@ -81,27 +79,6 @@ pub(super) fn run<B: Backend>(
     release(setting, &weight_normed(tensors))?;
     encoder.is_now_of(&training)?;
     Ok(true)
-}
-
-/// Returns a training run of the autoencoder or its decoder.
-pub(super) fn training(
-    setting: &Setting<'_>,
-    taught: Taught,
-    folder: &str,
-    seed: u64,
-    of: String,
-) -> TrainingRun {
-    TrainingRun {
-        folder: setting.folder.join(folder),
-        seed,
-        of,
-        optimizer_config: OptimizerConfig {
-            steps: taught.steps.unwrap_or(OPTIMIZER.steps),
-            ..OPTIMIZER
-        },
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    }
 }
 
 /// Describes network sizes and training data.

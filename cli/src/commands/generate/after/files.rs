@@ -22,10 +22,13 @@ pub(in super::super) struct Named<'a> {
 }
 
 /// Extra files: one per song, or none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in super::super) struct Files {
+    /// Times of the lines, as LRC.
     lrc: Vec<PathBuf>,
+    /// Times of the lines, as WebVTT.
     vtt: Vec<PathBuf>,
+    /// Pictures of the sound.
     plot: Vec<PathBuf>,
 }
 

@@ -29,10 +29,8 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Pars
         }
     }
     let mut of_codec = tensors.clone();
-    for name in &names {
-        let of = if name.starts_with("codec.") { &mut tensors } else { &mut of_codec };
-        of.leave_out(name);
-    }
+    of_codec.retain(|name| name.starts_with("codec."));
+    tensors.retain(|name| !name.starts_with("codec."));
     let numbers = |key: &str| -> Parsed<Vec<usize>> {
         Ok(values.numbers(key)?.iter().map(|&number| number as usize).collect())
     };

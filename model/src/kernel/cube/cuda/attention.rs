@@ -136,9 +136,9 @@ fn wgmma_values() -> String {
     )
 }
 
-/// True if [`attention`] supports these tensors, of the shapes given there. `keys` are flags of
-/// real keys.
-pub(in super::super) fn takes_attention<R: CubeRuntime>(
+/// True if the kernel for Hopper supports these: queries, keys and values, of the shapes of
+/// [`attention`](crate::kernel::attention()). `keys` are flags of real keys.
+pub fn takes_attention<R: CubeRuntime>(
     [q, k, v]: [&CubeTensor<R>; 3],
     keys: Option<&CubeTensor<R>>,
     visibility: Visibility,

@@ -19,8 +19,9 @@ use super::{
 
 mod conv;
 
+pub use conv::takes_conv;
 pub(in super::super) use conv::{
-    conv_transpose1d, conv1d, conv1d_add_snake, conv1d_snake, takes_conv, takes_snake,
+    conv_transpose1d, conv1d, conv1d_add_snake, conv1d_snake, takes_snake,
 };
 
 /// The body of the kernel.
@@ -168,6 +169,23 @@ struct Problem {
 }
 
 impl Problem {
+    /// Returns the product of `batch` items of `rows` rows, whose results are contiguous.
+    fn of([batch, rows, channels]: [usize; 3], columns: usize) -> Self {
+        Self {
+            batch,
+            rows,
+            columns,
+            channels,
+            taps: 1,
+            shift: 0,
+            step: 0,
+            period: columns,
+            gate_step: 0,
+            item_size: rows * columns,
+            offset: 0,
+        }
+    }
+
     fn steps(&self) -> usize {
         self.taps * self.channels.div_ceil(TERMS)
     }
@@ -249,12 +267,8 @@ fn compute<R: CubeRuntime>(
     launch(client, tiles, clusters * tiles.cluster, maps, buffers, problem.args());
 }
 
-/// True if [`product`] and [`gated_product`] support these: `x`: `[rows, in]`, `weight`:
-/// `[out, in]`.
-pub(in super::super) fn takes_product<R: CubeRuntime>(
-    x: &CubeTensor<R>,
-    weight: &CubeTensor<R>,
-) -> bool {
+/// True if the kernel for Hopper supports these: `x`: `[rows, in]`, `weight`: `[out, in]`.
+pub fn takes_product<R: CubeRuntime>(x: &CubeTensor<R>, weight: &CubeTensor<R>) -> bool {
     is_hopper(&x.client)
         && [x, weight].into_iter().all(|x| x.dtype == DType::BF16)
         && x.meta.shape()[1].is_multiple_of(8)
@@ -351,25 +365,13 @@ fn product_and<R: CubeRuntime>(
     after: After<R>,
 ) -> CubeTensor<R> {
     let weight = readable(weight);
-    let ([batch, rows, channels], columns) = (x.meta.shape().dims(), weight.meta.shape()[0]);
-    let y = empty(&x, [batch, rows, columns]);
+    let (sizes, columns) = (x.meta.shape().dims(), weight.meta.shape()[0]);
+    let y = empty(&x, [sizes[0], sizes[1], columns]);
     let gate_step = after
         .gate
         .as_ref()
         .map_or(0, |gate| if gate.meta.shape()[0] == 1 { 0 } else { gate.meta.strides()[0] });
-    let problem = Problem {
-        batch,
-        rows,
-        columns,
-        channels,
-        taps: 1,
-        shift: 0,
-        step: 0,
-        period: columns,
-        gate_step,
-        item_size: rows * columns,
-        offset: 0,
-    };
+    let problem = Problem { gate_step, ..Problem::of(sizes, columns) };
     compute(&x, &weight, &after, &y, problem);
     y
 }

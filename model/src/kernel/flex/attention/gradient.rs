@@ -3,22 +3,17 @@
 //!
 //! Source: Dao et al. 2022, arXiv:2205.14135, appendix B.2.
 
-use burn::tensor::{DType, Tensor, TensorMetadata, ops::BoolTensor};
+use burn::tensor::{TensorMetadata, ops::BoolTensor};
 use burn_flex::{Flex, FlexTensor};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
-    super::{
-        super::{Mask, Visibility, primitive, reference, tensor},
-        exp::exp,
-        from_values, readable,
-    },
+    super::{super::Visibility, exp::exp, from_values, level, readable},
     HIDDEN, Head, Heads, Problem,
     product::{Left, add_product},
     scale_of,
 };
-use crate::kernel::flex::level;
 
 /// Queries whose weights are held at the same time.
 const BLOCK: usize = 64;
@@ -33,13 +28,6 @@ pub(in super::super) fn attention_gradients(
     visibility: Visibility,
     gradient: FlexTensor,
 ) -> [FlexTensor; 3] {
-    let all = || inputs.iter().chain([&gradient]);
-    if all().any(|x| x.dtype() != DType::F32 || x.shape().num_elements() == 0) {
-        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
-        let inputs = inputs.map(tensor);
-        let passed = reference::attention_gradients::<Flex>(inputs, &mask, tensor(gradient));
-        return passed.map(primitive);
-    }
     let [q, k, v] = inputs.map(readable);
     let gradient = readable(gradient);
     let keys = keys.map(|keys| keys.to_contiguous());
@@ -214,9 +202,13 @@ fn transposed(rows: Head<'_>, count: usize, long: usize) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::{assert_close, random};
-    use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
+    use burn::tensor::{Tensor, TensorData};
+
+    use super::{
+        super::super::tests::{assert_close, at_every_level, random},
+        *,
+    };
+    use crate::kernel::{Mask, primitive, reference, tensor};
 
     #[test]
     fn it_is_the_reference_with_padding_too() {
@@ -231,7 +223,7 @@ mod tests {
                 let batch = 2;
                 let real: Vec<bool> = (0..batch * keys).map(|index| index % 7 != 6).collect();
                 for padding in [false, true] {
-                    let data = burn::tensor::TensorData::new(real.clone(), [batch, keys]);
+                    let data = TensorData::new(real.clone(), [batch, keys]);
                     let keys_real = padding.then(|| Tensor::from_data(data, &Default::default()));
                     let mask = Mask { visibility, keys: keys_real };
                     let q = random([batch, heads, queries, width]);

@@ -15,11 +15,11 @@ use super::{
         super::{
             ConvGeometry, primitive,
             residual::{self, Convolution, SnakeParams, UnitTensors},
-            tensor,
+            snake, tensor,
         },
         activation::ChannelActivation,
         contiguous, from_values,
-        snake::{self, Curve},
+        snake::Curve,
         zeros,
     },
     LEAST,
@@ -64,8 +64,8 @@ pub(in super::super) fn residual_units(
         x = primitive(sum);
     }
     drop(spare);
-    let [alpha, beta] = next.map(primitive);
-    tensor(snake::snake(x, alpha, beta))
+    let [alpha, beta] = next;
+    snake(tensor(x), alpha, beta)
 }
 
 /// True if this kernel supports the unit.

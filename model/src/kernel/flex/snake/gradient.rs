@@ -1,18 +1,11 @@
 //! Gradients of the snake, in one pass over its input.
 
-use burn::tensor::{DType, TensorMetadata};
-use burn_flex::{Flex, FlexTensor};
+use burn::tensor::TensorMetadata;
+use burn_flex::FlexTensor;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{
-    super::{
-        super::{primitive, reference, tensor},
-        contiguous, from_values,
-    },
-    Curve, FAR, reduced_sine,
-};
-use crate::kernel::flex::level;
+use super::{Curve, FAR, contiguous, from_values, level, reduced_sine};
 
 /// Kernel of [`super::super::super::Backend::snake_gradients`], for f32.
 pub(in super::super) fn snake_gradients(
@@ -21,19 +14,13 @@ pub(in super::super) fn snake_gradients(
     beta: FlexTensor,
     gradient: FlexTensor,
 ) -> [FlexTensor; 3] {
-    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
-    let is_f32 = [&x, &alpha, &beta, &gradient].iter().all(|of| of.dtype() == DType::F32);
-    if !is_f32 || shape.contains(&0) {
-        let [alpha, beta, gradient] = [alpha, beta, gradient].map(tensor);
-        let passed = reference::snake_gradients::<Flex>(tensor(x), alpha, beta, gradient);
-        return passed.map(primitive);
-    }
+    let [_, channels, samples] = x.shape().dims();
+    let length = samples.max(1);
     let curves = Curve::of_channels(alpha, beta);
     let (x, mut gradient) = (contiguous(x), contiguous(gradient));
     let values = x.storage::<f32>();
     let slopes = gradient.storage_mut::<f32>();
-    let [batch, channels, samples] = shape;
-    let rows = values.par_chunks(samples).zip(slopes.par_chunks_mut(samples)).enumerate();
+    let rows = values.par_chunks(length).zip(slopes.par_chunks_mut(length)).enumerate();
     let sums: Vec<[f32; 2]> = rows
         .map(|(index, (x, slope))| {
             let curve = curves[index % channels];
@@ -42,7 +29,7 @@ pub(in super::super) fn snake_gradients(
         .collect();
     let of_channels = |which: usize| {
         let of_channel = |channel: usize| -> f32 {
-            (0..batch).map(|item| sums[item * channels + channel][which]).sum()
+            sums.iter().skip(channel).step_by(channels).map(|sums| sums[which]).sum()
         };
         from_values((0..channels).map(of_channel).collect(), [1, channels, 1])
     };
@@ -116,9 +103,13 @@ const COSINE: [f32; 6] = [1.0, -0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::{assert_close, random};
-    use super::*;
-    use crate::kernel::flex::level::tests::at_every_level;
+    use burn_flex::Flex;
+
+    use super::{
+        super::super::tests::{assert_close, at_every_level, random},
+        *,
+    };
+    use crate::kernel::{primitive, reference, tensor};
 
     #[test]
     fn it_is_the_reference() {

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use crate::{
-    config::{ConfigError, require},
+    config::{ConfigError, number, require, yes},
     limits::{layers, sizes},
 };
 
@@ -23,7 +23,7 @@ pub struct StackConfig {
     /// Taps of the convolutions of the feed-forward block.
     pub kernel_size: usize,
     /// Rows of the table of positions.
-    #[serde(default = "positions")]
+    #[serde(default = "number::<4096>")]
     pub max_length_causal_mask: usize,
     #[serde(default = "yes")]
     pub(super) is_causal: bool,
@@ -51,14 +51,6 @@ pub struct DecoderConfig {
     pub(super) has_xattn: bool,
     #[serde(default = "yes")]
     pub(super) apply_norm_to_cond: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn positions() -> usize {
-    4096
 }
 
 impl DecoderConfig {

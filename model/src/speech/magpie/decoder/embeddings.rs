@@ -1,9 +1,9 @@
 //! The rows that the decoder reads: codes and voices.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor};
 
 use super::Decoder;
-use crate::Backend;
+use crate::{Backend, nn::ids_in_rows};
 
 impl<B: Backend> Decoder<B> {
     /// Returns the number of tables of codes: the codes of a stack. Code `c` of frame `i` has table
@@ -26,8 +26,8 @@ impl<B: Backend> Decoder<B> {
     /// - output: `[1, C, D]`
     pub fn context(&self, voice: usize, device: &B::Device) -> Tensor<B, 3> {
         let length = self.context_lengths[voice];
-        let id = TensorData::new(vec![voice as i32], [1, 1]);
-        let rows = self.baked_context_embedding.forward(Tensor::from_data(id, device));
+        let id = ids_in_rows([voice as u32], 1, device);
+        let rows = self.baked_context_embedding.forward(id);
         let width = self.decoder.width();
         let count = rows.dims()[2] / width;
         let dtype = self.computes_in();

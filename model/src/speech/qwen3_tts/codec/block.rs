@@ -7,7 +7,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use crate::{
     Backend,
-    kernel::{self, ConvGeometry, FusedLayers},
+    kernel::ConvGeometry,
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, SnakeBeta},
 };
 
@@ -101,9 +101,9 @@ impl<B: Backend> Block<B> {
         let units = self.units.iter().zip(&mut state.units);
         let x = units.fold(x, |x, (unit, state)| {
             let y = unit.conv1.forward_next_fused(x.clone(), unit.act1.fused(), None, state);
-            let layers =
-                FusedLayers { past: None, activation: Some(unit.act2.fused()), residual: Some(x) };
-            kernel::fused_conv1d(y, unit.conv2.parts(), layers)
+            // One tap has no past.
+            let past = &mut ConvState::default();
+            unit.conv2.forward_next_fused(y, unit.act2.fused(), Some(x), past)
         });
         let active = next.forward(x.clone());
         [x, active]

@@ -8,10 +8,8 @@ use burn::{module::Module, tensor::Tensor};
 use super::DecoderConfig;
 use crate::{
     Backend, Place,
-    nn::{
-        Archive, Cache, ForeignState, Layer, LayerShape, LayerSpec, Linear, Positions, RmsNorm,
-        forward_cached, place_of,
-    },
+    nn::{Archive, Cache, ForeignState, Layer, LayerSpec, Linear, RmsNorm},
+    speech::mimi::TransformerSettings,
 };
 
 /// The transformer.
@@ -22,9 +20,7 @@ pub(super) struct Transformer<B: Backend> {
     norm: RmsNorm<B>,
     output_proj: Linear<B>,
     #[module(skip)]
-    shape: LayerShape,
-    window: usize,
-    rope_theta: f64,
+    settings: TransformerSettings,
 }
 
 /// Keys and values of the last frames.
@@ -39,9 +35,11 @@ impl<B: Backend> Transformer<B> {
             layers: (0..config.num_hidden_layers).map(|_| Layer::init(&spec, device)).collect(),
             norm: RmsNorm::init(config.hidden_size, config.rms_norm_eps, device),
             output_proj: Linear::init_with_bias(config.hidden_size, config.latent_dim, device),
-            shape,
-            window: config.sliding_window,
-            rope_theta: config.rope_theta,
+            settings: TransformerSettings {
+                shape,
+                rope_theta: config.rope_theta,
+                window: Some(config.sliding_window),
+            },
         }
     }
 
@@ -50,21 +48,10 @@ impl<B: Backend> Transformer<B> {
     /// # Shapes
     /// - `x`, output: `[1, latent_dim, F]`
     pub(super) fn forward(&self, x: Tensor<B, 3>, past: &mut Past<B>) -> Tensor<B, 3> {
-        let frames = x.dims()[2];
-        let cache = past.get_or_insert_with(|| self.cache(&place_of(&x)));
+        let enter = |x: Tensor<B, 3>| self.input_proj.forward(x);
+        let leave = |x: Tensor<B, 3>| self.output_proj.forward(self.norm.forward(x));
         let x = x.swap_dims(1, 2);
-        // The result of a frame must not depend on the number of frames that arrived with it.
-        let chunks = (0..frames).step_by(B::MOST_SEPARATE_ROWS).map(|first| {
-            let chunk = x.clone().narrow(1, first, B::MOST_SEPARATE_ROWS.min(frames - first));
-            let chunk = self.input_proj.forward(chunk);
-            cache.keep_window(0, self.window);
-            let positions =
-                Positions { rope_theta: Some(self.rope_theta), window: Some(self.window) };
-            let slots = cache.next(0..1);
-            let hidden = forward_cached(&self.layers, chunk, &slots, positions, cache);
-            self.output_proj.forward(self.norm.forward(hidden))
-        });
-        Tensor::cat(chunks.collect(), 1).swap_dims(1, 2)
+        self.settings.forward_next(&self.layers, x, past, enter, leave).swap_dims(1, 2)
     }
 
     /// Visits the tensors of `past`, which has begun.
@@ -74,11 +61,6 @@ impl<B: Backend> Transformer<B> {
         place: &Place<B>,
         archive: &mut Archive<'_, B>,
     ) -> Result<(), ForeignState> {
-        archive.cache(past.get_or_insert_with(|| self.cache(place)), false)
-    }
-
-    fn cache(&self, place: &Place<B>) -> Cache<B> {
-        let capacity = Cache::<B>::capacity_of_window(self.window, B::MOST_SEPARATE_ROWS);
-        Cache::new(&self.shape, self.layers.len(), 1, capacity, place)
+        self.settings.visit(past, (self.layers.len(), place), archive)
     }
 }

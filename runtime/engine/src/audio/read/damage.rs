@@ -10,8 +10,8 @@ use super::{
 use crate::{Unobserved, audio::flac};
 
 const RATE: u32 = 44_100;
-const SAMPLES: usize = 132_300;
-const BLOCK: usize = 4096;
+pub(super) const SAMPLES: usize = 132_300;
+pub(super) const BLOCK: usize = 4096;
 /// The number of samples in the header. The first four bits belong to the field before it.
 const TOTAL: std::ops::Range<usize> = 21..26;
 /// The checksum of all samples in the header.
@@ -25,7 +25,7 @@ fn song() -> Audio {
     Audio { channels: vec![channel(441.0), channel(833.0)], sample_rate: RATE }
 }
 
-fn whole() -> Vec<u8> {
+pub(super) fn whole() -> Vec<u8> {
     flac::to_bytes(&song(), 16, &Unobserved).expect("a FLAC")
 }
 

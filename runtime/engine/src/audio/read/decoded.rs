@@ -9,7 +9,7 @@ use crate::audio::{Audio, resample::RATES};
 const DAMAGE: usize = 20;
 
 /// The decoded sound.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) audio: Audio,
     /// Channels of the file.
@@ -33,19 +33,7 @@ pub(super) struct Decoded {
 impl Decoded {
     /// Nothing yet, and later at most `most_channels` of the channels, and `most` samples of all.
     pub(super) fn new(most_channels: usize, most: usize) -> Self {
-        let audio = Audio { channels: Vec::new(), sample_rate: 0 };
-        Self {
-            audio,
-            channels: 0,
-            most_channels,
-            scratch: Vec::new(),
-            packets: 0,
-            damaged: 0,
-            silence_before: 0,
-            changed: vec![],
-            planes: 0,
-            most,
-        }
+        Self { most_channels, most, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, sound: &GenericAudioBufferRef<'_>) -> Result<(), Problem> {

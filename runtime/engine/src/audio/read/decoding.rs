@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use symphonia::core::{
     codecs::{
         audio::{
-            AudioDecoder, AudioDecoderOptions,
+            AudioCodecParameters, AudioDecoder, AudioDecoderOptions,
             well_known::{CODEC_ID_AAC, CODEC_ID_OPUS},
         },
         registry::CodecRegistry,
@@ -119,7 +119,7 @@ impl Decoder {
 }
 
 fn make(track: &Track, options: AudioDecoderOptions) -> Result<Box<dyn AudioDecoder>, Failure> {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio()).ok_or(Problem::Empty)?;
+    let parameters = parameters(track).ok_or(Problem::Empty)?;
     codecs().make_audio_decoder(parameters, &options).map_err(|error| {
         unless_io(error, |why| match parameters.codec {
             CODEC_ID_OPUS if cfg!(not(feature = "opus")) => Problem::NotBuiltIn,
@@ -130,8 +130,7 @@ fn make(track: &Track, options: AudioDecoderOptions) -> Result<Box<dyn AudioDeco
 
 /// The problem of a track that cannot be decoded, with the codec's name if it is known.
 fn undecoded(track: &Track, why: &str) -> Problem {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
-    match parameters.map(|audio| audio.codec) {
+    match parameters(track).map(|audio| audio.codec) {
         Some(CODEC_ID_AAC) => Problem::Codec("AAC other than LC with one or two channels".into()),
         Some(CODEC_ID_OPUS) if why.contains("channels") => {
             Problem::Codec("Opus of more than two channels".into())
@@ -142,13 +141,15 @@ fn undecoded(track: &Track, why: &str) -> Problem {
 
 /// The container's description of the codec.
 fn config(track: &Track) -> &[u8] {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
-    parameters.and_then(|audio| audio.extra_data.as_deref()).unwrap_or_default()
+    parameters(track).and_then(|audio| audio.extra_data.as_deref()).unwrap_or_default()
 }
 
 pub(super) fn is_aac(track: &Track) -> bool {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
-    parameters.is_some_and(|audio| audio.codec == CODEC_ID_AAC)
+    parameters(track).is_some_and(|audio| audio.codec == CODEC_ID_AAC)
+}
+
+fn parameters(track: &Track) -> Option<&AudioCodecParameters> {
+    track.codec_params.as_ref()?.audio()
 }
 
 /// All decoders of this build.

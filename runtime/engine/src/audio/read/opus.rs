@@ -1,7 +1,5 @@
 //! Opus packets to samples, in plain Rust, as a decoder of symphonia.
 
-use std::fmt;
-
 use opus_pure::{MAX_PACKET_SAMPLES, OpusDecoder};
 use symphonia::core::{
     audio::{
@@ -39,21 +37,13 @@ pub(super) struct Opus {
     buffer: AudioBuffer<f32>,
 }
 
-impl fmt::Debug for Opus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opus").field("channels", &self.channels).finish_non_exhaustive()
-    }
-}
-
 impl Opus {
     fn new(parameters: &AudioCodecParameters) -> Result<Self> {
         let channels = parameters.channels.as_ref().map_or(0, |channels| channels.count());
-        if !(1..=2).contains(&channels) {
-            return unsupported_error("opus: unsupported number of channels");
-        }
         // Bytes 10 and 11 of the identification header (RFC 7845, 5.1).
         let head = parameters.extra_data.as_deref().unwrap_or_default();
         let skip = head.get(10..12).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+        // It takes one or two channels.
         let Ok(decoder) = OpusDecoder::new(RATE as i32, channels) else {
             return unsupported_error("opus: unsupported number of channels");
         };

@@ -85,8 +85,9 @@ fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> 
         () if is(b"OggS") => Kind::Ogg,
         () if head.get(4..8).is_some_and(|name| BOXES.iter().any(|of| *of == name)) => Kind::Mp4,
         () if head.first() != Some(&0xff) => return Ok(None),
-        () if mpeg::begins(bytes, position, end)? => Kind::Mpeg,
-        () if mpeg::adts_begins(bytes, position, end)? => Kind::Adts,
+        // Another frame follows the first one.
+        () if mpeg::chain(bytes, position, end)? > 1 => Kind::Mpeg,
+        () if mpeg::adts_chain(bytes, position, end)? > 1 => Kind::Adts,
         () => return Ok(None),
     }))
 }
@@ -119,20 +120,9 @@ pub(super) fn longer_than_stated(stated: f64, has: f64) -> String {
     format!("says that it is {stated:.2} s long, but goes on to {has:.2} s: all of it is read")
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|x| u16::from_be_bytes(*x))
-}
-
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|x| u32::from_be_bytes(*x))
-}
-
-fn le16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|x| u16::from_le_bytes(*x))
-}
-
-fn le32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|x| u32::from_le_bytes(*x))
+/// The number at `at`, which `of` makes of its bytes.
+fn number<T, const N: usize>(bytes: &[u8], at: usize, of: fn([u8; N]) -> T) -> Option<T> {
+    bytes.get(at..)?.first_chunk().copied().map(of)
 }
 
 /// The first position in `range` of one of `sought`.

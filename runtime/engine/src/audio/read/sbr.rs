@@ -87,10 +87,8 @@ fn has_upper_half(frame: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::audio::read::tests::{fixture, noticed, problem};
+    use crate::audio::read::tests::{bytes_of, noticed, problem};
 
     /// A frame with `filling` arbitrary bits, then a fill element of `count` bytes of type `kind`.
     fn frame(filling: usize, count: u32, kind: u32) -> Vec<u8> {
@@ -137,7 +135,7 @@ mod tests {
     /// The frames of `sine.m4a`, whose sizes are in its index, as an AAC stream. Each frame ends
     /// with a fill element of type `kind`.
     fn aac(kind: u8) -> Vec<u8> {
-        let bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+        let bytes = bytes_of("sine.m4a");
         let place = |name: &[u8]| bytes.windows(4).position(|w| w == name).expect("a box") + 4;
         let number = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("a number"));
         let (sizes, places) = (place(b"stsz"), place(b"stco"));
@@ -177,7 +175,7 @@ mod tests {
     /// The decoder's configuration says that there is SBR.
     #[test]
     fn he_aac_with_a_header_that_says_so_is_named() {
-        let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+        let mut bytes = bytes_of("sine.m4a");
         let place = bytes.windows(4).position(|w| w == [0x12, 0x10, 0x56, 0xe5]);
         bytes[place.expect("a description") + 4] = 0x80;
         let text = "its sound is HE-AAC (AAC with SBR), which this program does not decode";

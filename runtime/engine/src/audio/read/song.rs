@@ -113,10 +113,7 @@ fn clipped(audio: &Audio) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Unobserved,
-        audio::wav::{WavFormat, to_bytes},
-    };
+    use crate::{Unobserved, audio::wav::to_bytes};
 
     type Reader = fn(&Path, f64, u32) -> Result<(Audio, Vec<Notice>), Error>;
 
@@ -142,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.wav");
         let audio = Audio { channels, sample_rate: 1_000 };
-        let bytes = to_bytes(&audio, WavFormat::Float32, &Unobserved).expect("a WAV");
+        let bytes = to_bytes(&audio, 32, &Unobserved).expect("a WAV");
         std::fs::write(&path, bytes).expect("written");
         match reader(&path, 0.04, 1_000) {
             Ok((audio, notices)) => {
@@ -156,6 +153,10 @@ mod tests {
         }
     }
 
+    fn is_all(said: &[String], text: &str) {
+        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+    }
+
     /// A square wave with a period of twenty samples.
     fn square(height: f32, samples: usize) -> Vec<f32> {
         (0..samples).map(|i| if i / 10 % 2 == 0 { height } else { -height }).collect()
@@ -165,9 +166,8 @@ mod tests {
     fn silence_is_refused_and_what_is_nearly_silent_is_said() {
         assert_eq!(decoded(vec![vec![0.0; 100]; 2]), Err(Problem::Silent { channels: 2 }));
         assert_eq!(decoded(vec![vec![9e-7; 100]]), Err(Problem::Silent { channels: 1 }));
-        let text = "its peak is at -80 dB";
         let said = decoded(vec![square(1e-4, 100)]).expect("a sound");
-        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+        is_all(&said, "its peak is at -80 dB");
         assert_eq!(decoded(vec![square(0.01, 100)]), Ok(vec![]));
     }
 
@@ -187,8 +187,7 @@ mod tests {
         let silent = vec![vec![0.0; 100]];
         let (audio, said) = read_with(recording, silent.clone()).expect("a sound");
         assert_eq!(audio.channels, silent);
-        let text = "is silent: check that it is the right file";
-        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+        is_all(&said, "is silent: check that it is the right file");
     }
 
     #[test]
@@ -207,13 +206,10 @@ mod tests {
         let stereo = || vec![square(0.5, 100), square(0.25, 100)];
         assert_eq!(decoded(stereo()), Ok(vec![]));
         let at = read_with(|path, least, _| song(path, least, 48_000), stereo());
-        let said = at.expect("a sound").1;
-        let text = "has 1000 Hz: it is resampled to 48000 Hz";
-        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+        is_all(&at.expect("a sound").1, "has 1000 Hz: it is resampled to 48000 Hz");
         let (audio, said) = read_with(recording, stereo()).expect("a sound");
         assert_eq!(audio.channels, stereo());
-        let text = "has 2 channels: their mean is read";
-        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+        is_all(&said, "has 2 channels: their mean is read");
     }
 
     #[test]
@@ -228,8 +224,7 @@ mod tests {
     #[test]
     fn flat_tops_are_said_and_single_peaks_are_not() {
         let said = decoded(vec![square(1.0, 100), square(0.5, 100)]).expect("a sound");
-        assert!(said.len() == 1, "{said:?}");
-        assert!(said[0].ends_with("is clipped: 50.0 % of its samples lie at full scale"));
+        is_all(&said, "is clipped: 50.0 % of its samples lie at full scale");
         let peaks = (0..100).map(|i| if i % 4 == 0 { 1.0 } else { -0.2 }).collect();
         assert_eq!(decoded(vec![peaks]), Ok(vec![]));
         let above = decoded(vec![square(1.5, 100)]).expect("a sound");

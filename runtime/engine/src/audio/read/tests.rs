@@ -6,14 +6,16 @@ use std::{
 };
 
 use super::*;
-use crate::{
-    CancelIf, Unobserved,
-    audio::wav::{self, WavFormat},
-};
+use crate::{CancelIf, Unobserved, audio::wav::to_bytes};
 
 /// A file with two sines of 0.3 s at 44.1 kHz: 441 Hz at 0.5 left, 882 Hz at 0.25 right.
-pub(super) fn fixture(name: &str) -> PathBuf {
+fn fixture(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/sound")).join(name)
+}
+
+/// The bytes of a [`fixture`].
+pub(super) fn bytes_of(name: &str) -> Vec<u8> {
+    fs::read(fixture(name)).expect("a fixture")
 }
 
 const RATE: u32 = 44_100;
@@ -46,8 +48,8 @@ fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn wav_bytes(format: WavFormat) -> Vec<u8> {
-    wav::to_bytes(&ideal(), format, &Unobserved).expect("a WAV file")
+fn wav(audio: &Audio, bits: u16) -> Vec<u8> {
+    to_bytes(audio, bits, &Unobserved).expect("a WAV file")
 }
 
 pub(super) fn problem(name: &str, bytes: &[u8]) -> Problem {
@@ -87,8 +89,7 @@ fn every_format_is_heard() {
 
 #[test]
 fn an_m4a_begins_with_the_delay_of_its_encoder() {
-    let bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
-    let (audio, notices) = noticed("a.m4a", &bytes);
+    let (audio, notices) = noticed("a.m4a", &bytes_of("sine.m4a"));
     let text =
         "is AAC: it begins some 20 to 50 ms late, with what its encoder put before the sound";
     assert_eq!(notices, [text]);
@@ -107,13 +108,11 @@ fn an_m4a_begins_with_the_delay_of_its_encoder() {
 fn channels_beyond_the_second_are_not_read() {
     let channels = (0..6).map(|i| vec![i as f32 / 8.0; 10]).collect();
     let six = Audio { channels, sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&six, WavFormat::Float32, &Unobserved).expect("a WAV");
-    let (audio, notices) = noticed("six.wav", &bytes);
+    let (audio, notices) = noticed("six.wav", &wav(&six, 32));
     assert_eq!(notices, ["has 6 channels: the first two are read"]);
     assert_eq!(audio.channels, [[0.0; 10], [0.125; 10]]);
     let one = Audio { channels: vec![vec![0.5; 10]], sample_rate: 8_000 };
-    let (audio, _) =
-        noticed("one.wav", &wav::to_bytes(&one, WavFormat::Int16, &Unobserved).expect("a WAV"));
+    let (audio, _) = noticed("one.wav", &wav(&one, 16));
     assert_eq!(audio, one);
 }
 
@@ -122,7 +121,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     assert_eq!(MOST_SAMPLES, 230_400_000);
     let within = |(channels, sample_rate): (usize, u32), most: usize| {
         let audio = Audio { channels: vec![vec![0.25; 6000]; channels], sample_rate };
-        let bytes = wav::to_bytes(&audio, WavFormat::Int16, &Unobserved).expect("a WAV");
+        let bytes = wav(&audio, 16);
         let (_folder, path) = file("a.wav", &bytes);
         match read_within(&path, (Use::Song, most), &Unobserved) {
             Ok((audio, ..)) => Ok(audio.samples()),
@@ -138,8 +137,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     assert_eq!(within((1, 768_000), 5_999), Err(why.into()));
     // What is behind ten minutes is not read, so it does not count.
     let long = Audio { channels: vec![vec![0.25; 600_100]], sample_rate: 1000 };
-    let (_folder, path) =
-        file("a.wav", &wav::to_bytes(&long, WavFormat::Int16, &Unobserved).expect("a WAV"));
+    let (_folder, path) = file("a.wav", &wav(&long, 16));
     let read = read_within(&path, (Use::Song, 600_000), &Unobserved);
     assert_eq!(read.expect("a sound").0.samples(), 600_000);
 }
@@ -158,12 +156,8 @@ fn songs_and_recordings_are_cancelled_while_they_are_decoded() {
 
 #[test]
 fn a_file_that_is_cut_is_an_error() {
-    let whole = |name: &str| fs::read(fixture(name)).expect("a fixture");
-    for (name, bytes) in [
-        ("cut.flac", whole("sine.flac")),
-        ("cut.ogg", whole("sine.ogg")),
-        ("cut.m4a", whole("sine.m4a")),
-    ] {
+    for name in ["sine.flac", "sine.ogg", "sine.m4a"] {
+        let bytes = bytes_of(name);
         let found = problem(name, &bytes[..bytes.len() * 3 / 4]);
         let Problem::CutShort { seconds } = found else { panic!("{name}: {found}") };
         assert!(seconds < 0.3, "{name}: {seconds}");
@@ -173,26 +167,24 @@ fn a_file_that_is_cut_is_an_error() {
 
 #[test]
 fn an_mp3_that_is_cut_is_heard_and_said() {
-    let whole = fs::read(fixture("sine.mp3")).expect("a fixture");
-    let (audio, notices) = noticed("cut.mp3", &whole[..whole.len() / 2]);
-    assert!((2000..SAMPLES / 2 + 2000).contains(&audio.samples()), "{}", audio.samples());
-    let [notice] = &notices[..] else { panic!("{notices:?}") };
-    assert!(notice.starts_with("says that it is 0.30 s long, but ends after 0."), "{notice}");
-}
-
-#[test]
-fn an_mp3_that_lacks_three_frames_is_said() {
-    let whole = fs::read(fixture("sine.mp3")).expect("a fixture");
-    // The last three frames are cut off; some of their samples are the encoder's padding.
-    let (audio, notices) = noticed("cut.mp3", &whole[..2_891]);
-    assert!((2 * 1152..3 * 1152).contains(&(SAMPLES - audio.samples())), "{}", audio.samples());
-    assert!(notices.len() == 1 && notices[0].contains("but ends after 0.2"), "{notices:?}");
+    let whole = bytes_of("sine.mp3");
+    for (length, lacks, end) in [
+        (whole.len() / 2, SAMPLES / 2 - 1999..SAMPLES - 1999, "0."),
+        // The last three frames are cut off; some of their samples are the encoder's padding.
+        (2_891, 2 * 1152..3 * 1152, "0.2"),
+    ] {
+        let (audio, notices) = noticed("cut.mp3", &whole[..length]);
+        assert!(lacks.contains(&(SAMPLES - audio.samples())), "{}", audio.samples());
+        let [notice] = &notices[..] else { panic!("{notices:?}") };
+        let text = format!("says that it is 0.30 s long, but ends after {end}");
+        assert!(notice.starts_with(&text), "{notice}");
+    }
 }
 
 /// The tag of the second file is not decoded as sound, but its encoder delay is.
 #[test]
 fn two_joined_mp3s_are_both_heard_and_that_is_said() {
-    let one = fs::read(fixture("sine.mp3")).expect("a fixture");
+    let one = bytes_of("sine.mp3");
     let (audio, notices) = noticed("two.mp3", &[&one[..], &one].concat());
     let first = noticed("one.mp3", &one).0;
     assert_eq!(audio.channels[0][..SAMPLES - 1200], first.channels[0][..SAMPLES - 1200]);
@@ -205,7 +197,7 @@ fn two_joined_mp3s_are_both_heard_and_that_is_said() {
 /// The header says AAC Main instead of LC.
 #[test]
 fn another_aac_is_named() {
-    let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+    let mut bytes = bytes_of("sine.m4a");
     // The decoder's configuration: LC, 44.1 kHz, two channels, no SBR.
     let place = bytes.windows(4).position(|w| w == [0x12, 0x10, 0x56, 0xe5]);
     bytes[place.expect("a description")] = 0x0a;
@@ -218,8 +210,7 @@ fn another_aac_is_named() {
 fn samples_above_full_scale_are_counted() {
     let channels = vec![vec![0.5, 1.0, 1.5], vec![-1.25, -1.0, 2.0]];
     let loud = Audio { channels, sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&loud, WavFormat::Float32, &Unobserved).expect("a WAV");
-    let (audio, notices) = noticed("loud.wav", &bytes);
+    let (audio, notices) = noticed("loud.wav", &wav(&loud, 32));
     assert_eq!(audio, loud);
     let text = "has 3 samples above full scale: they are clipped, as upstream does";
     assert_eq!(notices, [text]);
@@ -232,15 +223,13 @@ fn what_is_no_sound_is_told_apart() {
     assert_eq!(problem("long.txt", &b"lorem ipsum ".repeat(20_000)), Problem::Unknown);
     assert_eq!(problem("zeros.mp3", &[0; 100_000]), Problem::Unknown);
     let silence = Audio { channels: vec![vec![]], sample_rate: 48_000 };
-    let bytes = wav::to_bytes(&silence, WavFormat::Int16, &Unobserved).expect("a WAV");
-    assert_eq!(problem("nothing.wav", &bytes), Problem::Empty);
+    assert_eq!(problem("nothing.wav", &wav(&silence, 16)), Problem::Empty);
 }
 
 #[cfg(not(feature = "opus"))]
 #[test]
 fn opus_is_named_with_the_feature_that_reads_it() {
-    let opus = fs::read(fixture("sine.opus")).expect("a fixture");
-    assert_eq!(problem("a.opus", &opus), Problem::NotBuiltIn);
+    assert_eq!(problem("a.opus", &bytes_of("sine.opus")), Problem::NotBuiltIn);
     let error = Error::Unheard { path: "a.opus".into(), problem: Problem::NotBuiltIn };
     assert_eq!(
         error.to_string(),
@@ -278,8 +267,8 @@ fn opus_is_heard_at_its_own_rate() {
 fn any_byte_of_a_header_may_be_another() {
     for name in ["a.wav", "sine.flac", "sine.ogg", "sine.mp3", "sine.m4a"] {
         let whole = match name {
-            "a.wav" => wav_bytes(WavFormat::Int16),
-            _ => fs::read(fixture(name)).expect("a fixture"),
+            "a.wav" => wav(&ideal(), 16),
+            _ => bytes_of(name),
         };
         let (folder, path) = file(name, &[]);
         for place in 0..48 {
@@ -312,7 +301,7 @@ fn a_folder_and_a_file_that_is_not_there_are_errors_of_the_disk() {
 
 #[test]
 fn a_rate_that_no_sound_has_is_damage() {
-    let mut bytes = wav_bytes(WavFormat::Int16);
+    let mut bytes = wav(&ideal(), 16);
     for rate in [0u32, 999, 768_001, u32::MAX] {
         bytes[24..28].copy_from_slice(&rate.to_le_bytes());
         let found = problem("a.wav", &bytes);
@@ -326,19 +315,16 @@ fn a_rate_that_no_sound_has_is_damage() {
 fn samples_that_are_nan_are_damage() {
     let mut audio = ideal();
     audio.channels[1][5] = f32::NAN;
-    let bytes = wav::to_bytes(&audio, WavFormat::Float32, &Unobserved).expect("a WAV");
     let text = "it gave 1 value that is not finite, the first at 5";
-    assert_eq!(problem("nan.wav", &bytes), Problem::Damaged(text.into()));
+    assert_eq!(problem("nan.wav", &wav(&audio, 32)), Problem::Damaged(text.into()));
 }
 
 #[test]
 fn of_a_long_file_ten_minutes_are_read() {
     let long = |samples| Audio { channels: vec![vec![0.25; samples]], sample_rate: 1_000 };
-    let bytes = wav::to_bytes(&long(600_000), WavFormat::Int16, &Unobserved).expect("a WAV");
-    let (audio, notices) = noticed("ten.wav", &bytes);
+    let (audio, notices) = noticed("ten.wav", &wav(&long(600_000), 16));
     assert_eq!((audio.samples(), notices.len()), (600_000, 0));
-    let bytes = wav::to_bytes(&long(605_000), WavFormat::Int16, &Unobserved).expect("a WAV");
-    let (audio, notices) = noticed("more.wav", &bytes);
+    let (audio, notices) = noticed("more.wav", &wav(&long(605_000), 16));
     assert_eq!(audio.samples(), 600_000);
     assert_eq!(notices, ["is long: its first 600 s of 605 s are read"]);
 }
@@ -347,7 +333,7 @@ fn of_a_long_file_ten_minutes_are_read() {
 #[test]
 fn damage_anywhere_is_an_error_or_a_notice() {
     for name in ["sine.flac", "sine.ogg", "sine.mp3", "sine.m4a"] {
-        let whole = fs::read(fixture(name)).expect("a fixture");
+        let whole = bytes_of(name);
         let (folder, path) = file(name, &[]);
         for start in 0..60 {
             let mut bytes = whole.clone();

@@ -1,10 +1,11 @@
-use std::{cell::Cell, f64::consts::TAU};
+use std::{cell::Cell, f64::consts::TAU, fs, path::PathBuf};
 
 use super::*;
 use crate::{
-    Action, CancelIf,
+    Action, CancelIf, Notice,
     audio::{
         read::read,
+        resample::tests::noise,
         tags::{RequestTag, request_in},
     },
 };
@@ -39,17 +40,36 @@ fn formats() -> Vec<Format> {
     Format::all().filter(|format| format.require().is_ok()).collect()
 }
 
-/// Returns the decoded sound, the file's bytes, and the folder that holds it.
-fn written(format: Format, tags: Option<&Tags>) -> (Audio, Vec<u8>, tempfile::TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
-    // The name has no extension: readers detect the format by content.
-    let path = folder.path().join("song");
-    save(&path, &song(), &Encoding::new(format), tags, Existing::Keep).expect("saved");
-    let (audio, notices) =
-        read(&path, &Unobserved).unwrap_or_else(|error| panic!("{format}: {error}"));
-    assert_eq!(notices, [], "{format}");
-    let bytes = std::fs::read(&path).expect("readable");
-    (audio, bytes, folder)
+/// A file in a folder of its own.
+struct Written {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Written {
+    fn of(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // The name has no extension: readers detect the format by content.
+        let path = folder.path().join("song");
+        save(&path, audio, encoding, tags, Existing::Keep).expect("saved");
+        Self { path, _folder: folder }
+    }
+
+    fn song(format: Format, tags: Option<&Tags>) -> Self {
+        Self::of(&song(), &Encoding::new(format), tags)
+    }
+
+    fn heard(&self) -> (Audio, Vec<Notice>) {
+        read(&self.path, &Unobserved).expect("a sound")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(&self.path).expect("readable")
+    }
+
+    fn request(&self) -> RequestTag {
+        request_in(&self.path).expect("readable")
+    }
 }
 
 /// Returns the RMS of the difference, ignoring `edge` samples at both ends.
@@ -77,23 +97,22 @@ fn what_is_written_is_read_back() {
             Format::Wav32 => (0.0, 0),
             Format::Mp3 | Format::Opus => (5e-3, 2_400),
         };
-        let (plain, ..) = written(format, None);
-        assert_eq!(plain.sample_rate, RATE, "{format}");
+        let (plain, notices) = Written::song(format, None).heard();
+        assert_eq!((plain.sample_rate, notices.len()), (RATE, 0), "{format}");
         let difference = difference(&plain, &song(), edge);
         assert!(difference <= most, "{format}: {difference:e}");
-        let (tagged, ..) = written(format, Some(&tags()));
-        assert_eq!(plain, tagged, "{format}");
+        let tagged = Written::song(format, Some(&tags())).heard();
+        assert_eq!((plain, notices), tagged, "{format}");
     }
 }
 
 /// Bit by bit: FLAC keeps all the integers of the WAV.
 #[test]
 fn a_flac_has_the_samples_of_the_wav() {
-    for (flac, wav) in [(Format::Flac, Format::Wav24), (Format::Flac16, Format::Wav16)] {
-        let (flac, flac_bytes, _) = written(flac, None);
-        let (wav, wav_bytes, _) = written(wav, None);
-        assert_eq!(flac, wav);
-        assert!(flac_bytes.len() < wav_bytes.len() * 9 / 10);
+    for pair in [[Format::Flac, Format::Wav24], [Format::Flac16, Format::Wav16]] {
+        let [flac, wav] = pair.map(|format| Written::song(format, None));
+        assert_eq!(flac.heard(), wav.heard());
+        assert!(flac.bytes().len() < wav.bytes().len() * 9 / 10);
     }
     // Extremes, silence, and a single sample of one channel.
     for channels in [
@@ -102,12 +121,8 @@ fn a_flac_has_the_samples_of_the_wav() {
         vec![vec![0.25]],
     ] {
         let audio = Audio { channels, sample_rate: 44_100 };
-        let folder = tempfile::tempdir().expect("a folder");
-        let [flac, wav] = [Format::Flac, Format::Wav24].map(|format| {
-            let path = folder.path().join(format.name());
-            save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
-            read(&path, &Unobserved).expect("a sound")
-        });
+        let [flac, wav] = [Format::Flac, Format::Wav24]
+            .map(|format| Written::of(&audio, &Encoding::new(format), None).heard());
         assert_eq!(flac, wav);
     }
 }
@@ -115,11 +130,9 @@ fn a_flac_has_the_samples_of_the_wav() {
 #[test]
 fn a_song_of_no_sample_is_a_file_without_sound() {
     let audio = Audio { channels: vec![vec![]; 2], sample_rate: RATE };
-    let folder = tempfile::tempdir().expect("a folder");
     for format in [Format::Wav16, Format::Wav32, Format::Flac, Format::Flac16] {
-        let path = folder.path().join(format.name());
-        save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
-        let error = read(&path, &Unobserved).expect_err("no sound").to_string();
+        let file = Written::of(&audio, &Encoding::new(format), None);
+        let error = read(&file.path, &Unobserved).expect_err("no sound").to_string();
         // A FLAC whose samples were all lost has the same header.
         let wanted = match format.extension() {
             "wav" => "there is no sound in it",
@@ -129,29 +142,17 @@ fn a_song_of_no_sample_is_a_file_without_sound() {
     }
 }
 
-fn noise() -> impl FnMut() -> f32 {
-    let mut state = 7u32;
-    move || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (f64::from(state) / 2f64.powi(31) - 1.0) as f32
-    }
-}
-
 /// Equal to the bit. Noise is verbatim in a FLAC, and 20 000 samples are no whole blocks. Frames of an MP3 have
 /// 1152 samples; a packet of Opus has 960; 312 of the last one are the delay.
 #[test]
 fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, mut noise) = (folder.path().join("pieces"), noise());
+    let path = folder.path().join("pieces");
     let tone = song().channels.swap_remove(0);
     // Peaks of 0.6, 0.96 late, and 1: an MP3 of 128 kbit/s has a reserve above 0.95.
     let mut late = tone.clone();
     late[30_000..].iter_mut().for_each(|x| *x *= 1.6);
-    let mut sounds = vec![
-        (24_000, tone.clone()),
-        (22_050, late),
-        (24_000, (0..20_000).map(|_| noise()).collect()),
-    ];
+    let mut sounds = vec![(24_000, tone.clone()), (22_050, late), (24_000, noise(20_000))];
     for samples in [0, 1, 648, 649, 1_152, 1_153] {
         sounds.extend([24_000, 22_050, RATE].map(|rate| (rate, tone[..samples].to_vec())));
     }
@@ -172,7 +173,7 @@ fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
                     writer.write(piece).expect("written");
                 }
                 writer.finish(&Unobserved).expect("finished");
-                let same = std::fs::read(&path).expect("a file") == whole;
+                let same = fs::read(&path).expect("a file") == whole;
                 assert!(same, "{encoding:?}: {} in pieces of {size}", samples.len());
             }
         }
@@ -180,22 +181,19 @@ fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
     for encoding in &encodings {
         let half = SoundWriter::begin(&path, 24_000, encoding, Existing::Replace);
         half.expect("begun").write(&[0.5; 9_000]).expect("written");
-        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "{encoding:?}");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "{encoding:?}");
     }
 }
 
 /// Loud noise cannot be predicted, but the file must not be larger than its samples.
 #[test]
 fn a_flac_of_noise_is_no_larger_than_its_samples() {
-    let mut noise = noise();
-    let channels = (0..2).map(|_| (0..20_000).map(|_| noise()).collect()).collect();
+    let channels = noise(2 * 20_000).chunks(20_000).map(<[f32]>::to_vec).collect();
     let audio = Audio { channels, sample_rate: RATE };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.flac");
-    save(&path, &audio, &Encoding::new(Format::Flac), None, Existing::Keep).expect("saved");
-    let size = std::fs::metadata(&path).expect("a file").len();
+    let file = Written::of(&audio, &Encoding::new(Format::Flac), None);
+    let size = file.bytes().len();
     assert!(size < 2 * 20_000 * 3 * 101 / 100, "{size}");
-    let heard = read(&path, &Unobserved).expect("a sound").0;
+    let heard = file.heard().0;
     let off = |(a, b): (&f32, &f32)| (a - b).abs() <= 1.0 / 8_388_607.0;
     for (own, other) in audio.channels.iter().zip(&heard.channels) {
         assert!(own.iter().zip(other).all(off));
@@ -205,31 +203,27 @@ fn a_flac_of_noise_is_no_larger_than_its_samples() {
 #[test]
 fn a_tagged_file_gives_its_request_back() {
     for format in formats() {
-        let (_, tagged, folder) = written(format, Some(&tags()));
-        let path = folder.path().join("song");
-        assert_eq!(
-            request_in(&path).expect("readable"),
-            RequestTag::Request(tags().request),
-            "{format}"
-        );
-        let (_, plain, other) = written(format, None);
-        assert_eq!(request_in(&other.path().join("song")).expect("readable"), RequestTag::None);
-        assert!(tagged.len() > plain.len(), "{format}");
+        let tagged = Written::song(format, Some(&tags()));
+        assert_eq!(tagged.request(), RequestTag::Request(tags().request), "{format}");
+        let plain = Written::song(format, None);
+        assert_eq!(plain.request(), RequestTag::None);
+        let tagged = tagged.bytes();
+        assert!(tagged.len() > plain.bytes().len(), "{format}");
         // Tags that other programs show.
         let has = |text: &str| tagged.windows(text.len()).any(|w| w == text.as_bytes());
         assert!(has("rain \u{2014} \u{96e8} slow") && has("a song of rain"), "{format}");
         assert!(has("acestep 0.1.0"), "{format}");
         // Encoding is deterministic.
-        assert_eq!(tagged, written(format, Some(&tags())).1, "{format}");
+        assert_eq!(tagged, Written::song(format, Some(&tags())).bytes(), "{format}");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.json");
-    std::fs::write(&path, "{}").expect("written");
+    fs::write(&path, "{}").expect("written");
     assert_eq!(request_in(&path).expect("readable"), RequestTag::NoSound);
     assert!(request_in(&folder.path().join("absent")).is_err());
     // Only the first bytes of a file.
     for head in [&b"RIFF\0\0\0\0WAVE"[..], b"fLaC", b"OggS", b"ID3\x04", b"\xff\xfb\x90"] {
-        std::fs::write(&path, head).expect("written");
+        fs::write(&path, head).expect("written");
         assert_eq!(request_in(&path).expect("readable"), RequestTag::None, "{head:?}");
     }
 }
@@ -241,10 +235,10 @@ fn a_long_request_fits() {
     let request = format!("{{\"audio_codes\": \"{codes}\"}}");
     for format in formats() {
         let tags = Tags { request: request.clone(), ..tags() };
-        let (audio, _, folder) = written(format, Some(&tags));
-        assert_eq!(audio.samples(), song().samples(), "{format}");
-        let found = request_in(&folder.path().join("song")).expect("readable");
-        assert_eq!(found, RequestTag::Request(request.clone()), "{format}");
+        let file = Written::song(format, Some(&tags));
+        let (audio, notices) = file.heard();
+        assert_eq!((audio.samples(), notices.len()), (song().samples(), 0), "{format}");
+        assert_eq!(file.request(), RequestTag::Request(request.clone()), "{format}");
     }
 }
 
@@ -293,7 +287,7 @@ fn a_loud_mp3_is_cancelled_while_it_is_encoded_again() {
         writer.write(&[height; 9_000]).expect("written");
         let finished = writer.finish(&CancelIf(|| true));
         assert!(is_whole || matches!(finished, Err(Error::Cancelled)), "{finished:?}");
-        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        let files = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!((finished.is_ok(), files), (is_whole, usize::from(is_whole)));
     }
 }
@@ -309,30 +303,23 @@ fn a_failed_encoding_leaves_no_file() {
     let path = folder.path().join("a".repeat(300));
     let error = save(&path, &song(), &encoding, None, Existing::Keep).expect_err("too long");
     assert!(matches!(error, Error::File { action: Action::Create, .. }), "{error:?}");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
 /// 48 kHz is resampled to 44.1 kHz, and a higher bitrate gives a larger file.
 #[cfg(feature = "mp3")]
 #[test]
 fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
-    let encoding = |bitrate, rate| Encoding {
-        mp3_bitrate: bitrate,
-        mp3_sample_rate: rate,
-        ..Encoding::new(Format::Mp3)
-    };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("song.mp3");
-    for (bitrate, rate) in [(128, 48_000), (320, 44_100), (64, 48_000)] {
-        let wanted = encoding(bitrate, rate);
-        save(&path, &song(), &wanted, None, Existing::Replace).expect("saved");
-        let (audio, notices) = read(&path, &Unobserved).expect("a sound");
-        assert_eq!((audio.sample_rate, notices.len()), (rate, 0));
+    for (mp3_bitrate, mp3_sample_rate) in [(128, 48_000), (320, 44_100), (64, 48_000)] {
+        let encoding = Encoding { mp3_bitrate, mp3_sample_rate, ..Encoding::new(Format::Mp3) };
+        let file = Written::of(&song(), &encoding, None);
+        let (audio, notices) = file.heard();
+        assert_eq!((audio.sample_rate, notices.len()), (mp3_sample_rate, 0));
         let seconds = song().seconds();
         assert!((audio.seconds() - seconds).abs() < 1e-3, "{}", audio.seconds());
-        let bytes = path.metadata().expect("a file").len() as f64;
-        let expected = f64::from(bitrate) * 125.0 * seconds;
-        assert!((bytes / expected - 1.0).abs() < 0.15, "{bitrate}: {bytes}");
+        let bytes = file.bytes().len() as f64;
+        let expected = f64::from(mp3_bitrate) * 125.0 * seconds;
+        assert!((bytes / expected - 1.0).abs() < 0.15, "{mp3_bitrate}: {bytes}");
     }
 }
 
@@ -342,12 +329,9 @@ fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
 #[test]
 fn an_mp3_is_as_loud_as_the_song() {
     use crate::audio::loudness::rms;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("song.mp3");
     let factor = |audio: &Audio, mp3_bitrate| {
         let encoding = Encoding { mp3_bitrate, ..Encoding::new(Format::Mp3) };
-        save(&path, audio, &encoding, None, Existing::Replace).expect("saved");
-        rms(&read(&path, &Unobserved).expect("a sound").0) / rms(audio)
+        rms(&Written::of(audio, &encoding, None).heard().0) / rms(audio)
     };
     let mut full = song();
     let samples = full.channels.iter_mut().flatten();
@@ -364,21 +348,17 @@ fn an_mp3_is_as_loud_as_the_song() {
 #[cfg(feature = "opus")]
 #[test]
 fn an_opus_file_of_more_kilobits_is_larger_and_nearer() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("song.opus");
     let mut last = (0, f64::MAX);
     for opus_bitrate in [24, 96] {
         let encoding = Encoding { opus_bitrate, ..Encoding::new(Format::Opus) };
-        save(&path, &song(), &encoding, None, Existing::Replace).expect("saved");
-        let (audio, _) = read(&path, &Unobserved).expect("a sound");
-        let now = (path.metadata().expect("a file").len(), difference(&audio, &song(), 2_400));
+        let file = Written::of(&song(), &encoding, None);
+        let now = (file.bytes().len(), difference(&file.heard().0, &song(), 2_400));
         assert!(now.0 > last.0 && now.1 < last.1, "{opus_bitrate}: {now:?} after {last:?}");
         last = now;
     }
     // Speech has one channel and another rate.
     let slow = Audio { channels: vec![song().channels.swap_remove(0)], sample_rate: 24_000 };
-    save(&path, &slow, &Encoding::new(Format::Opus), None, Existing::Replace).expect("saved");
-    let (audio, _) = read(&path, &Unobserved).expect("a sound");
+    let audio = Written::of(&slow, &Encoding::new(Format::Opus), None).heard().0;
     assert_eq!((audio.sample_rate, audio.channels.len()), (RATE, 1));
     assert_eq!(audio.samples(), 2 * slow.samples());
 }

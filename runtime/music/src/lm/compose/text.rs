@@ -63,32 +63,25 @@ fn question(asked: &Composing<'_>) -> String {
 /// Returns the rules for the answer of the text phase.
 fn rules(asked: &Composing<'_>, given: &UserValues) -> Rules {
     let settings = asked.settings;
-    let base = Rules { enabled: settings.constrained, user: given.clone(), ..base(asked) };
-    match asked.mode {
-        LmMode::Plan => Rules {
+    let (enabled, user) = (settings.constrained, given.clone());
+    if asked.mode == LmMode::Plan {
+        return Rules {
+            enabled,
+            user,
             skip_caption: !settings.cot_caption,
             skip_language: !settings.cot_language,
             stop_at_reasoning: true,
-            ..base
-        },
-        // Upstream skips the language if the user gave it.
-        LmMode::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
-            Rules { skip_language: base.user.contains_key(&Field::Language), ..base }
-        }
-        LmMode::Inspire | LmMode::Format | LmMode::Custom { .. } => base,
+            ..Rules::new(Phase::Cot)
+        };
     }
-}
-
-fn base(asked: &Composing<'_>) -> Rules {
-    match asked.mode {
-        LmMode::Plan => Rules::new(Phase::Cot),
-        LmMode::Inspire | LmMode::Format | LmMode::Custom { .. } => {
-            // acestep.cpp has no genres.
-            let knows = asked.settings.prompt_style != PromptStyle::AcestepCpp;
-            let genres = asked.genres.clone().filter(|_| knows);
-            Rules { skip_genres: genres.is_none(), genres, ..Rules::new(Phase::Understand) }
-        }
-    }
+    let is_upstreams = settings.prompt_style != PromptStyle::AcestepCpp;
+    // Upstream skips the language if the user gave it.
+    let is_format = is_upstreams && asked.mode == LmMode::Format;
+    let skip_language = is_format && given.contains_key(&Field::Language);
+    // acestep.cpp has no genres.
+    let genres = asked.genres.clone().filter(|_| is_upstreams);
+    let skip_genres = genres.is_none();
+    Rules { enabled, user, skip_language, skip_genres, genres, ..Rules::new(Phase::Understand) }
 }
 
 /// Runs the text phase; returns its answer.

@@ -56,14 +56,8 @@ impl Caption {
             return None;
         }
         let name = name.trim().trim_end_matches(':').trim().to_lowercase();
-        let after = [
-            Field::Duration,
-            Field::Genres,
-            Field::Keyscale,
-            Field::Language,
-            Field::Timesignature,
-        ];
-        let named = after.into_iter().find(|field| field.key() == name);
+        let mut after = Field::ALL.into_iter().filter(|field| *field > Field::Caption);
+        let named = after.find(|field| field.key() == name);
         Some(named.map_or(State::Name(Field::Duration), State::Value))
     }
 }

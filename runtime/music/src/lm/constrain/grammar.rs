@@ -1,18 +1,19 @@
 //! Tables that are built once per vocabulary.
 
+use std::collections::BTreeMap;
+
 use super::{
     Field,
     fixed::FixedTexts,
-    tries::{Trie, Tries},
+    tries::{self, Trie},
 };
 use crate::lm::vocabulary::{Vocabulary, VocabularyError};
 
 /// Tables for all machines of a vocabulary.
-#[derive(Debug)]
 pub struct Grammar<'a> {
     pub(super) vocabulary: &'a Vocabulary<'a>,
     pub(super) fixed: FixedTexts,
-    pub(super) tries: Tries,
+    tries: BTreeMap<Field, Trie>,
     /// Tokens of the digits.
     pub(super) digits: [u32; 10],
 }
@@ -30,7 +31,7 @@ impl<'a> Grammar<'a> {
             *token = *tokenizer.encode(&text).last().ok_or(VocabularyError::Unwritable { text })?;
         }
         let fixed = FixedTexts::new(tokenizer)?;
-        Ok(Self { vocabulary, fixed, tries: Tries::new(vocabulary, max_seconds), digits })
+        Ok(Self { vocabulary, fixed, tries: tries::of_fields(vocabulary, max_seconds), digits })
     }
 
     /// Returns the vocabulary.
@@ -46,13 +47,6 @@ impl<'a> Grammar<'a> {
 
     /// Returns the prefix tree of `field`; `None` for a text field.
     pub(super) fn trie(&self, field: Field) -> Option<&Trie> {
-        match field {
-            Field::Bpm => Some(&self.tries.bpm),
-            Field::Duration => Some(&self.tries.duration),
-            Field::Keyscale => Some(&self.tries.keyscale),
-            Field::Language => Some(&self.tries.language),
-            Field::Timesignature => Some(&self.tries.timesignature),
-            Field::Caption | Field::Genres => None,
-        }
+        self.tries.get(&field)
     }
 }

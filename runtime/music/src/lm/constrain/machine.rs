@@ -34,7 +34,7 @@ struct Injection {
 }
 
 /// State machine of one answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AnswerMachine<'a> {
     grammar: &'a Grammar<'a>,
     rules: Rules,
@@ -110,14 +110,9 @@ impl<'a> AnswerMachine<'a> {
         if self.rules.enabled {
             self.forbid(scores);
         }
-        let temperature = match self.state {
-            State::Codes | State::Completed => self.rules.codes_temperature,
-            State::ThinkTag
-            | State::NewlineAfterThink
-            | State::Name(_)
-            | State::Value(_)
-            | State::ThinkEndTag => self.rules.metadata_temperature,
-        };
+        let is_plan = !matches!(self.state, State::Codes | State::Completed);
+        let Rules { metadata_temperature, codes_temperature, .. } = self.rules;
+        let temperature = if is_plan { metadata_temperature } else { codes_temperature };
         if let Some(temperature) = temperature {
             // As in upstream, avoid a division by zero.
             let temperature = if temperature <= 0.0 { 1e-6 } else { temperature };
@@ -293,15 +288,7 @@ impl<'a> AnswerMachine<'a> {
         self.state = state;
         self.written = 0;
         self.value = Value::new();
-        self.injection = match state {
-            State::Value(field) => self.given(field),
-            State::ThinkTag
-            | State::NewlineAfterThink
-            | State::Name(_)
-            | State::ThinkEndTag
-            | State::Codes
-            | State::Completed => None,
-        };
+        self.injection = if let State::Value(field) = state { self.given(field) } else { None };
     }
 
     /// Returns the user's value for `field`, if there is one.

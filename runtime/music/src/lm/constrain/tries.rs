@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Field;
-use crate::{lm::vocabulary::Vocabulary, request::words::LANGUAGES};
+use crate::{
+    lm::vocabulary::Vocabulary,
+    request::words::{LANGUAGES, keyscales},
+};
 
 /// A set of token sequences as a prefix tree.
 #[derive(Debug, Clone, Default)]
@@ -33,11 +36,7 @@ impl Trie {
     ///
     /// As in upstream, a value is left out if its tokens do not begin with those of the name alone:
     /// the machine writes the name first and cannot take back its last token.
-    fn new(
-        vocabulary: &Vocabulary<'_>,
-        field: Field,
-        values: impl IntoIterator<Item = String>,
-    ) -> Self {
+    fn new(vocabulary: &Vocabulary<'_>, field: Field, values: Vec<String>) -> Self {
         let tokenizer = vocabulary.tokenizer();
         let name = tokenizer.encode(field.name());
         let mut trie = Self::default();
@@ -116,41 +115,18 @@ fn may_begin_a_key(text: &str) -> bool {
     text.trim_start().chars().next().is_none_or(|c| ('A'..='G').contains(&c.to_ascii_uppercase()))
 }
 
-/// Prefix trees of all fields with few values.
-#[derive(Debug, Clone)]
-pub(super) struct Tries {
-    pub(super) bpm: Trie,
-    pub(super) duration: Trie,
-    pub(super) keyscale: Trie,
-    pub(super) language: Trie,
-    pub(super) timesignature: Trie,
-}
-
-impl Tries {
-    /// Builds the trees; durations are 10 to `max_seconds`.
-    pub(super) fn new(vocabulary: &Vocabulary<'_>, max_seconds: u32) -> Self {
-        let trie =
-            |field, values: &mut dyn Iterator<Item = String>| Trie::new(vocabulary, field, values);
-        let numbers = |low: u32, high: u32| (low..=high).map(|number| number.to_string());
-        Self {
-            bpm: trie(Field::Bpm, &mut numbers(30, 300)),
-            duration: trie(Field::Duration, &mut numbers(10, max_seconds)),
-            keyscale: trie(Field::Keyscale, &mut keyscales()),
-            language: trie(Field::Language, &mut LANGUAGES.into_iter().map(str::to_owned)),
-            timesignature: trie(
-                Field::Timesignature,
-                &mut ["2", "3", "4", "6"].into_iter().map(str::to_owned),
-            ),
-        }
-    }
-}
-
-/// Returns the 70 keys of the training data.
-pub(super) fn keyscales() -> impl Iterator<Item = String> {
-    let accidentals = ["", "#", "b", "♯", "♭"];
-    ('A'..='G').flat_map(move |note| {
-        accidentals.into_iter().flat_map(move |accidental| {
-            ["major", "minor"].map(|mode| format!("{note}{accidental} {mode}"))
-        })
-    })
+/// Builds the trees of all fields with few values; durations are 10 to `max_seconds`. Captions and genres
+/// have none: they are texts with rules of their own.
+pub(super) fn of_fields(vocabulary: &Vocabulary<'_>, max_seconds: u32) -> BTreeMap<Field, Trie> {
+    let numbers = |low: u32, high: u32| (low..=high).map(|number| number.to_string()).collect();
+    let words = |words: &[&str]| words.iter().copied().map(str::to_owned).collect();
+    let values: [(Field, Vec<String>); 5] = [
+        (Field::Bpm, numbers(30, 300)),
+        (Field::Duration, numbers(10, max_seconds)),
+        (Field::Keyscale, keyscales().collect()),
+        (Field::Language, words(&LANGUAGES)),
+        (Field::Timesignature, words(&["2", "3", "4", "6"])),
+    ];
+    let tree = |(field, values)| (field, Trie::new(vocabulary, field, values));
+    values.into_iter().map(tree).collect()
 }

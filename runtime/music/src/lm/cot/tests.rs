@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_goldens::golden_json;
+use crate::test_goldens::golden_cases;
 
 fn cot_of_caption(caption: &str) -> String {
     cot(&Metadata { caption: Some(caption.into()), ..Metadata::default() })
@@ -15,10 +15,9 @@ fn yaml(caption: &str) -> String {
 /// Golden: `cot_yaml.json`, `format_metadata_as_cot`.
 #[test]
 fn plans_equal_upstreams_byte_for_byte() {
-    let golden = golden_json("a/logic/cot_yaml.json");
-    let cases = golden["format_metadata_as_cot"].as_array().expect("cases");
+    let cases = golden_cases("a/logic/cot_yaml.json", "format_metadata_as_cot");
     assert_eq!(cases.len(), 128);
-    for case in cases {
+    for case in &cases {
         let metadata: Metadata =
             serde_json::from_value(case["metadata"].clone()).expect("metadata");
         assert_eq!(cot(&metadata), case["cot"].as_str().expect("a text"), "{}", case["metadata"]);

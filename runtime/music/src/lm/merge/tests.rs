@@ -1,9 +1,5 @@
 use super::*;
-
-fn settings() -> LmSettings {
-    let request = Request::default();
-    request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults")
-}
+use crate::test_goldens::settings;
 
 fn request_of(json: &str) -> Request {
     Request::from_json(json).expect(json).0
@@ -11,8 +7,9 @@ fn request_of(json: &str) -> Request {
 
 #[test]
 fn without_use_cot_metas_the_answer_decides_no_tempo_length_key_or_metre() {
-    let of =
-        |mode: &LmMode, cot_metas| taken(mode, decided(), &LmSettings { cot_metas, ..settings() });
+    let of = |mode: &LmMode, cot_metas| {
+        taken(mode, decided(), &LmSettings { cot_metas, ..settings(&[1]) })
+    };
     assert_eq!(of(&LmMode::Plan, true), decided());
     assert_eq!(of(&LmMode::Format, false), decided());
     let left = of(&LmMode::Plan, false);
@@ -50,7 +47,7 @@ fn merged(
     lyrics: &str,
     mut request: Request,
 ) -> (Request, String) {
-    let changes = merge(mode, metadata, lyrics, &settings(), &mut request);
+    let changes = merge(mode, metadata, lyrics, &settings(&[1]), &mut request);
     let changes: Vec<_> = changes.into_iter().map(|notice| notice.0).collect();
     (request, changes.join("; "))
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{lm::cot::cot, test_goldens::golden_json};
+use crate::{lm::cot::cot, test_goldens::golden_cases};
 
 fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
@@ -15,13 +15,12 @@ fn dictionary(text: &str) -> Value {
 /// Golden: `cot_yaml.json`, `parse_lm_output` and `_extract_lyrics_from_output`.
 #[test]
 fn texts_are_read_as_upstream_reads_them() {
-    let golden = golden_json("a/logic/cot_yaml.json");
-    let cases = golden["parse_lm_output"].as_array().expect("cases");
+    let cases = golden_cases("a/logic/cot_yaml.json", "parse_lm_output");
     assert_eq!(cases.len(), 54);
-    for case in cases {
+    for case in &cases {
         let input = text(&case["text"]);
         assert_eq!(dictionary(input), case["metadata"], "{input}");
-        assert_eq!(codes::to_markup(&codes(input)), text(&case["codes"]), "{input}");
+        assert_eq!(codes::to_markup(&codes::parse_markup(input)), text(&case["codes"]), "{input}");
         assert_eq!(lyrics(input), text(&case["lyrics"]), "{input}");
     }
 }
@@ -29,10 +28,9 @@ fn texts_are_read_as_upstream_reads_them() {
 /// Golden: `cot_yaml.json`, `postprocess_caption`.
 #[test]
 fn captions_are_unfolded_as_upstream_does() {
-    let golden = golden_json("a/logic/cot_yaml.json");
-    let cases = golden["postprocess_caption"].as_array().expect("cases");
+    let cases = golden_cases("a/logic/cot_yaml.json", "postprocess_caption");
     assert_eq!(cases.len(), 6);
-    for case in cases {
+    for case in &cases {
         assert_eq!(caption_on_one_line(text(&case["in"])), text(&case["out"]));
     }
 }
@@ -40,32 +38,25 @@ fn captions_are_unfolded_as_upstream_does() {
 // Expected values from upstream.
 
 #[test]
-fn the_first_think_block_is_read_and_an_empty_one_is_none() {
-    assert_eq!(dictionary("<think>bpm: 1</think><think>bpm: 2</think>"), json!({"bpm": 1}));
-    assert_eq!(dictionary("<think>\n</think>\nbpm: 5<|audio_code_x"), json!({"bpm": 5}));
-    assert_eq!(dictionary("<think>\nbpm: 5\n<|audio_code_1|>\nduration: 3"), json!({"bpm": 5}));
-}
-
-#[test]
-fn a_field_without_a_value_is_absent_unless_blank_lines_follow() {
-    assert_eq!(dictionary("bpm:\ncaption:  \n: x\n  y\nno colon"), json!({}));
-    assert_eq!(
-        dictionary("x: y\nbpm:\n  \n\ncaption:\n \t\nlanguage: en"),
-        json!({"bpm": "", "caption": "", "language": "en"})
-    );
-}
-
-#[test]
-fn a_line_without_a_colon_does_not_end_a_field() {
-    assert_eq!(dictionary("caption: a\nlost\n  <lost>\n  b"), json!({"caption": "a b"}));
-}
-
-#[test]
-fn a_field_that_comes_twice_counts_the_last_time_but_not_if_it_is_empty() {
-    assert_eq!(
-        dictionary("bpm: 1\nBPM : 0_2\nbpm:\nkeyscale: \u{A0}C\r"),
-        json!({"bpm": 2, "keyscale": "C"})
-    );
+fn fields_are_read_from_any_text() {
+    for (text, expected) in [
+        // The first block is read; an empty one is none.
+        ("<think>bpm: 1</think><think>bpm: 2</think>", json!({"bpm": 1})),
+        ("<think>\n</think>\nbpm: 5<|audio_code_x", json!({"bpm": 5})),
+        ("<think>\nbpm: 5\n<|audio_code_1|>\nduration: 3", json!({"bpm": 5})),
+        // A field without a value is absent unless blank lines follow.
+        ("bpm:\ncaption:  \n: x\n  y\nno colon", json!({})),
+        (
+            "x: y\nbpm:\n  \n\ncaption:\n \t\nlanguage: en",
+            json!({"bpm": "", "caption": "", "language": "en"}),
+        ),
+        // A line without a colon does not end a field.
+        ("caption: a\nlost\n  <lost>\n  b", json!({"caption": "a b"})),
+        // The last one counts, but not if it is empty.
+        ("bpm: 1\nBPM : 0_2\nbpm:\nkeyscale: \u{A0}C\r", json!({"bpm": 2, "keyscale": "C"})),
+    ] {
+        assert_eq!(dictionary(text), expected, "{text}");
+    }
 }
 
 #[test]
@@ -73,12 +64,13 @@ fn numbers_without_end_stay_text() {
     let digits = "9".repeat(5000);
     let output = format!("bpm: {digits}\nduration: -{digits}\n<|audio_code_{digits}|>");
     assert_eq!(dictionary(&output), json!({"bpm": digits, "duration": format!("-{digits}")}));
-    assert_eq!(codes(&output), [63_999]);
+    assert_eq!(codes::parse_markup(&output), [63_999]);
 }
 
 #[test]
 fn codes_in_digits_of_any_script_are_codes() {
-    assert_eq!(codes("<|audio_code_٣|><|audio_code_007|><|audio_code_²|>"), [3, 7]);
+    let text = "<|audio_code_٣|><|audio_code_007|><|audio_code_²|>";
+    assert_eq!(codes::parse_markup(text), [3, 7]);
 }
 
 #[test]
@@ -117,7 +109,7 @@ proptest! {
         let output = pieces.concat();
         let all = metadata(&output);
         prop_assert!(all.caption.is_none_or(|caption| !caption.contains('\n')));
-        prop_assert!(codes(&output).iter().all(|&code| code <= 63_999));
+        prop_assert!(codes::parse_markup(&output).iter().all(|&code| code <= 63_999));
         prop_assert!(output.contains(&lyrics(&output)));
     }
 
@@ -131,7 +123,7 @@ proptest! {
         let plan = cot(&Metadata { caption: Some(caption.clone()), ..Metadata::default() });
         let output = format!("{plan}\n\n{}<|im_end|>", codes::to_markup(&codes_after));
         prop_assert_eq!(metadata(&output).caption, Some(caption));
-        prop_assert_eq!(codes(&output), codes_after);
+        prop_assert_eq!(codes::parse_markup(&output), codes_after);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_goldens::{golden_json, hashed_scores};
+use crate::test_goldens::{golden_cases, hashed_scores};
 
 const PLAIN: Sampler =
     Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
@@ -13,8 +13,7 @@ fn all(logits: &[f32]) -> Scores {
 /// difference is at most 3 units. Both differ from an f64 result by up to 15 units.
 #[test]
 fn filters_are_those_of_the_reference() {
-    let golden = golden_json("a/logic/lm_sampling.json");
-    for case in golden["filters"].as_array().expect("cases") {
+    for case in &golden_cases("a/logic/lm_sampling.json", "filters") {
         let seed = case["seed"].as_u64().expect("a seed") as u32;
         let logits = hashed_scores(seed, 0, 40).logits;
         let numbers = |name: &str| -> Vec<f32> {
@@ -68,9 +67,9 @@ fn draws_from_a_whole_vocabulary_are_those_of_torch() {
 /// upstream's limit is 240 s.
 #[test]
 fn the_length_of_an_answer_is_that_of_the_reference() {
-    let golden = golden_json("a/logic/lm_sampling.json");
-    let cases = golden["compute_max_new_tokens(max_model_len=4096)"].as_array().expect("cases");
-    for case in cases {
+    let cases =
+        golden_cases("a/logic/lm_sampling.json", "compute_max_new_tokens(max_model_len=4096)");
+    for case in &cases {
         let phase = if case["phase"] == "codes" { Phase::Codes } else { Phase::Cot };
         let fallback = case["fallback"].as_u64().map(|fallback| fallback as usize);
         let most = max_new_tokens(case["target_duration"].as_f64(), phase, fallback, 4096, 240);

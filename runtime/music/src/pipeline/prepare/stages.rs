@@ -47,9 +47,8 @@ impl Stages<'_> {
     }
 
     pub(super) fn end<T>(self, done: Done<T>) -> Vec<Result<T, Error>> {
-        let of = |(done, failure): (Option<T>, Option<Error>)| match (done, failure) {
-            (_, Some(failure)) => Err(failure),
-            (done, None) => Ok(done.expect("whoever has not failed is done")),
+        let of = |(done, failure): (Option<T>, Option<Error>)| {
+            failure.map_or_else(|| Ok(done.expect("a plan that has not failed is done")), Err)
         };
         done.0.into_iter().zip(self.failures).map(of).collect()
     }

@@ -23,34 +23,29 @@ fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
 
 #[test]
 fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
-    let asked = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: Option<&str>| {
-        request().with(|r| {
-            r.sampler.infer_method = infer_method.map(Into::into);
-            r.sampler.sampler_mode = sampler_mode.map(Into::into);
-            r.sampler.solver = solver.map(Into::into);
-        })
-    };
-    let named = |method, mode, solver| {
-        let request = asked(method, mode, solver);
-        let solver = |model| resolve(request.clone(), model).0.sampler.solver;
-        (solver(turbo()), solver(base()))
-    };
-    let both = |solver| (solver, solver);
-    let sde = (Solver::Sde(SdeTimes::Schedule), Solver::Sde(SdeTimes::Even));
-    assert_eq!(named(Some("ode"), Some("euler"), None), both(Solver::Euler));
-    assert_eq!(named(None, Some("heun"), None), both(Solver::Heun));
-    assert_eq!(named(Some("sde"), None, None), sde);
-    assert_eq!(named(None, None, Some("euler")), both(Solver::Euler));
-    assert_eq!(named(Some("sde"), None, Some("sde")), both(Solver::Sde(SdeTimes::Schedule)));
-    assert_eq!(named(Some("ode"), None, Some("dpm3m")), both(Solver::Dpm3m));
-    assert_eq!(named(None, Some("euler"), Some("stork4")), both(Solver::Stork4));
-    let two = |method, mode, solver| refusal(asked(method, mode, Some(solver)));
-    let expected = "`solver: dpm3m` and `sampler_mode: heun` name two solvers; use one of them";
-    assert_eq!(two(None, Some("heun"), "dpm3m"), expected);
-    let expected = "`solver: euler` and `infer_method: sde` name two solvers; use one of them";
-    assert_eq!(two(Some("sde"), None, "euler"), expected);
+    use Solver::{Dpm3m, Euler, Heun, Stork4};
+    let (of_schedule, even) = (Solver::Sde(SdeTimes::Schedule), Solver::Sde(SdeTimes::Even));
+    for (json, of_turbo, of_base) in [
+        (r#"{"infer_method": "ode", "sampler_mode": "euler"}"#, Euler, Euler),
+        (r#"{"sampler_mode": "heun"}"#, Heun, Heun),
+        (r#"{"infer_method": "sde"}"#, of_schedule, even),
+        (r#"{"solver": "euler"}"#, Euler, Euler),
+        (r#"{"infer_method": "sde", "solver": "sde"}"#, of_schedule, of_schedule),
+        (r#"{"infer_method": "ode", "solver": "dpm3m"}"#, Dpm3m, Dpm3m),
+        (r#"{"sampler_mode": "euler", "solver": "stork4"}"#, Stork4, Stork4),
+    ] {
+        let solver = |model| resolve(request_of(json), model).0.sampler.solver;
+        assert_eq!((solver(turbo()), solver(base())), (of_turbo, of_base), "{json}");
+    }
+    for (solver, other) in [("dpm3m", "sampler_mode: heun"), ("euler", "infer_method: sde")] {
+        let (key, value) = other.split_once(": ").expect("a setting");
+        let message = refusal(request_of(&json!({ "solver": solver, key: value }).to_string()));
+        let expected =
+            format!("`solver: {solver}` and `{other}` name two solvers; use one of them");
+        assert_eq!(message, expected);
+    }
     assert_eq!(
-        two(None, None, "rk4"),
+        refusal(request_of(r#"{"solver": "rk4"}"#)),
         "`solver: rk4` cannot be used: use euler, sde, dpm3m or stork4"
     );
 }
@@ -116,53 +111,37 @@ fn guidance_has_upstreams_names() {
 /// Upstream's defaults with `dcw_enabled`, acestep.cpp's with only a strength.
 #[test]
 fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
-    let dcw = |change: &dyn Fn(&mut Request)| {
-        let mut request = request();
-        change(&mut request);
+    let dcw = |request| {
         let (plan, notices) = resolve(request, turbo());
         (plan.sampler.dcw, notices.len())
     };
-    let with = |mode, scaler, high_scaler| (Some(Dcw { mode, scaler, high_scaler }), 1);
-    assert_eq!(dcw(&|_| ()), (None, 0));
-    assert_eq!(dcw(&|r| r.sampler.dcw_mode = Some("low".into())), (None, 1));
-    assert_eq!(dcw(&|r| r.sampler.dcw_wavelet = Some("haar".into())), (None, 1));
-    // acestep.cpp's defaults.
-    let defaults = |r: &mut Request| {
-        (r.sampler.dcw_mode, r.sampler.dcw_scaler, r.sampler.dcw_high_scaler) =
-            (Some("low".into()), Some(0.0), Some(0.0));
-    };
-    assert_eq!(dcw(&defaults), (None, 0));
-    assert_eq!(dcw(&|r| r.sampler.dcw_enabled = Some(true)), with(DcwMode::Double, 0.05, 0.02));
-    assert_eq!(dcw(&|r| r.sampler.dcw_scaler = Some(0.1)), with(DcwMode::Low, 0.1, 0.0));
-    let off =
-        |r: &mut Request| (r.sampler.dcw_enabled, r.sampler.dcw_scaler) = (Some(false), Some(0.1));
-    assert_eq!(dcw(&off), (None, 0));
-    let own = |r: &mut Request| {
-        (r.sampler.dcw_enabled, r.sampler.dcw_mode, r.sampler.dcw_scaler) =
-            (Some(true), Some("high".into()), Some(0.0));
-    };
-    assert_eq!(dcw(&own), (None, 1));
-    // The strength of another mode: the correction is on, with a second notice.
-    let other = |r: &mut Request| {
-        (r.sampler.dcw_scaler, r.sampler.dcw_high_scaler) = (Some(0.1), Some(0.2))
-    };
-    assert_eq!(dcw(&other).1, 2);
-    assert_eq!(dcw(&|r| r.sampler.dcw_high_scaler = Some(0.2)), (None, 2));
-    // acestep.cpp does not correct stochastic steps, upstream does.
-    let sde = |r: &mut Request| {
-        (r.sampler.solver, r.sampler.dcw_scaler) = (Some("sde".into()), Some(0.1))
-    };
-    assert_eq!(dcw(&sde), (None, 1));
-    let sde = |r: &mut Request| {
-        (r.sampler.solver, r.sampler.dcw_enabled) = (Some("sde".into()), Some(true))
-    };
-    assert_eq!(dcw(&sde), with(DcwMode::Double, 0.05, 0.02));
-    let db4 = request().with(|r| {
-        r.sampler.dcw_enabled = Some(true);
-        r.sampler.dcw_wavelet = Some("db4".into());
+    let with = |mode, scaler, high_scaler| Some(Dcw { mode, scaler, high_scaler });
+    let upstreams = with(DcwMode::Double, 0.05, 0.02);
+    for (json, expected, notices) in [
+        ("{}", None, 0),
+        (r#"{"dcw_mode": "low"}"#, None, 1),
+        (r#"{"dcw_wavelet": "haar"}"#, None, 1),
+        // acestep.cpp's defaults.
+        (r#"{"dcw_mode": "low", "dcw_scaler": 0, "dcw_high_scaler": 0}"#, None, 0),
+        (r#"{"dcw_enabled": true}"#, upstreams, 1),
+        (r#"{"dcw_scaler": 0.1}"#, with(DcwMode::Low, 0.1, 0.0), 1),
+        (r#"{"dcw_enabled": true, "dcw_mode": "high", "dcw_scaler": 0}"#, None, 1),
+        // The strength of another mode: the correction is on, with a second notice.
+        (r#"{"dcw_scaler": 0.1, "dcw_high_scaler": 0.2}"#, with(DcwMode::Low, 0.1, 0.2), 2),
+        (r#"{"dcw_high_scaler": 0.2}"#, None, 2),
+        // acestep.cpp does not correct stochastic steps, upstream does.
+        (r#"{"solver": "sde", "dcw_scaler": 0.1}"#, None, 1),
+        (r#"{"solver": "sde", "dcw_enabled": true}"#, upstreams, 1),
+    ] {
+        assert_eq!(dcw(request_of(json)), (expected, notices), "{json}");
+    }
+    // A request file with both is read without the strength.
+    let off = request().with(|r| {
+        (r.sampler.dcw_enabled, r.sampler.dcw_scaler) = (Some(false), Some(0.1));
     });
+    assert_eq!(dcw(off), (None, 0));
     assert_eq!(
-        refusal(db4),
+        refusal(request_of(r#"{"dcw_enabled": true, "dcw_wavelet": "db4"}"#)),
         "`dcw_wavelet: db4` cannot be used: of the wavelets only haar is built"
     );
 }
@@ -249,12 +228,6 @@ fn a_model_may_say_which_guidance_it_is_made_for() {
     };
     assert_eq!([scale(None), scale(Some(6.0)), scale(Some(1.0))], [Some(4.0), Some(6.0), None]);
     let (plan, _) = resolve(request(), ModelInfo { is_turbo: true, ..small() });
-    assert_eq!(plan.sampling.guidance, None);
-}
-
-#[test]
-fn a_guidance_of_1_is_none() {
-    let (plan, _) = resolve(request_of(r#"{"guidance_scale": 1}"#), base());
     assert_eq!(plan.sampling.guidance, None);
 }
 

@@ -22,11 +22,11 @@ fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
         r#"{"timesteps": [0.97, 0.5, 0.2], "flow_edit_morph": true,
             "flow_edit_source_caption": "rain"}"#,
     );
-    let (plan, notices) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
+    let (plan, notices) = planned(&edit, base(), 10.0);
     assert_eq!((plan.sampling.timesteps, plan.sampling.terminal), (vec![0.97, 0.5, 0.2], 0.0));
     let text = "an edit ends at time 0: a step from 0.2 is added";
-    assert_eq!(notices.last(), Some(&Notice(text.into())), "{notices:?}");
-    assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
+    assert_eq!(notices.last().map(String::as_str), Some(text), "{notices:?}");
+    assert!(!notices.iter().any(|notice| notice.contains("sampling stops")));
 }
 
 /// The edit is the difference of the texts, so equal ones must stay equal.
@@ -36,7 +36,7 @@ fn the_lyrics_of_both_sides_of_an_edit_lose_their_time_stamps() {
         r#"{"flow_edit_morph": true, "lyrics": "[00:01.00]hello",
             "flow_edit_source_lyrics": "[00:01.00]hello"}"#,
     );
-    let (plan, _) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
+    let (plan, _) = planned(&edit, base(), 10.0);
     let edit = plan.edit.expect("an edit");
     assert_eq!((&*plan.words.lyrics, &*edit.source_lyrics), ("hello", "hello"));
     assert_eq!(edit.lyric_prompt, plan.words.lyric_prompt);
@@ -49,8 +49,12 @@ fn an_edit_goes_with_covers_and_with_no_other_task_of_a_source() {
         let (plan, _) = planned(&edit(name), base(), 10.0);
         assert_eq!((plan.source.task.name(), plan.edit.is_some()), (name, true));
     }
-    let refused = Plan::with_sounds(&edit("repaint"), &base(), &given(10.0)).expect_err("repaint");
-    assert!(refused.to_string().contains("not with `repaint`"), "{refused}");
+    let refused = refused(&edit("repaint"), base(), &given(10.0));
+    assert!(refused.contains("not with `repaint`"), "{refused}");
+}
+
+fn refused(request: &Request, model: ModelInfo, sounds: &Sounds) -> String {
+    Plan::with_sounds(request, &model, sounds).expect_err("a refusal").to_string()
 }
 
 /// A request for the task `name` with these keys, as long as its source.
@@ -138,24 +142,18 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     assert!(notices[0].starts_with("the whole song is generated"), "{notices:?}");
     // Nothing is kept, so the default loudness applies.
     assert_eq!(plan.output.loudness, Loudness::Peak(-1.0));
-    let error =
-        Plan::with_sounds(&repaint(3.0, 2.0), &turbo(), &given(6.0)).expect_err("no region");
     assert_eq!(
-        error.to_string(),
+        refused(&repaint(3.0, 2.0), turbo(), &given(6.0)),
         "the region ends at 2 s, but begins at 3 s: let `repainting_end` lie behind \
          `repainting_start`"
     );
-    let error =
-        Plan::with_sounds(&repaint(-10.0, 599.9), &turbo(), &given(6.0)).expect_err("too long");
-    assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
+    let error = refused(&repaint(-10.0, 599.9), turbo(), &given(6.0));
+    assert_eq!(error, "the song would be 609.9 s long, but 600 s is the most");
 }
 
 #[test]
 fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
-    let refused = |start: f64, end: f64| {
-        let asked = repaint(start, end);
-        Plan::with_sounds(&asked, &turbo(), &given(5.5)).expect_err("no region").to_string()
-    };
+    let refused = |start, end| refused(&repaint(start, end), turbo(), &given(5.5));
     assert!(refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame"));
     // The last whole frame ends at 5.48 s.
     assert!(refused(5.48, 5.5).contains("no whole latent frame"));
@@ -178,8 +176,7 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
 
 #[test]
 fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
-    let asked = task("cover", r#"{"repaint_mode": "bogus"}"#);
-    assert!(Plan::with_sounds(&asked, &turbo(), &given(6.0)).is_err());
+    refused(&task("cover", r#"{"repaint_mode": "bogus"}"#), turbo(), &given(6.0));
     let asked = task("cover", r#"{"repaint_strength": 0.9}"#);
     let (_, notices) = planned(&asked, turbo(), 6.0);
     assert_eq!(notices, ["how a repaint meets its surroundings has no effect on `cover`"]);
@@ -211,9 +208,6 @@ fn modes_of_a_repaint_are_upstreams() {
 #[test]
 fn tracks_need_a_base_model_a_source_and_a_name() {
     let asked = task("extract", r#"{"track_name": "Drums"}"#);
-    let refused = |request: &Request, model: ModelInfo, sounds: &Sounds| {
-        Plan::with_sounds(request, &model, sounds).expect_err("a refusal").to_string()
-    };
     assert_eq!(
         refused(&asked, turbo(), &given(6.0)),
         "turbo cannot do `extract`: only base and sft models were trained for it"

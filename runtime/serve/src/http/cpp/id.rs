@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::MOST_SONGS;
 use crate::{
-    http::{ApiError, Caller, Server},
+    http::{ApiError, Asker},
     job::Job,
 };
 
@@ -22,10 +22,10 @@ fn parse(id: &str) -> Option<Vec<Uuid>> {
 
 /// Returns the jobs of an id.
 /// Errors: 404 if one of them is unknown, or if they are of different tasks: no call makes such an id.
-pub(super) async fn jobs(server: &Server, caller: &Caller, id: &str) -> Result<Vec<Job>, ApiError> {
+pub(super) async fn jobs(asker: &Asker, id: &str) -> Result<Vec<Job>, ApiError> {
     let mut jobs = Vec::new();
     for id in parse(id).ok_or_else(ApiError::no_job)? {
-        let job: Job = server.job(caller, id).await?;
+        let job: Job = asker.job(id).await?;
         if jobs.first().is_some_and(|first: &Job| first.kind != job.kind) {
             return Err(ApiError::no_job());
         }

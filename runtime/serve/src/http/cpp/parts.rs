@@ -106,9 +106,8 @@ async fn one(server: &Server, jobs: &[Job], content: Content) -> Result<Response
 
 /// Returns a request as it was sent, with the words of the language model.
 async fn request(server: &Server, job: &Job) -> Result<Value, ApiError> {
-    let output = results::of(job, Content::Request).next();
-    let output = output.ok_or_else(|| ApiError::internal("the job has no words"))?;
-    let words = results::json(server, output).await?;
+    let words = results::first(job, Content::Request, "words")?;
+    let words = results::json(server, words).await?;
     let mut request = match job.kind {
         Kind::Compose => job.request.as_object().cloned().unwrap_or_default(),
         _ => serde_json::Map::new(),

@@ -1,11 +1,10 @@
 //! Properties of the server, and the log of the caller's jobs.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 
 use axum::{
     Json,
     extract::State,
-    http::header,
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -19,16 +18,13 @@ use uuid::Uuid;
 use super::{Failure, MOST_SONGS};
 use crate::{
     catalog::{Family, Model},
-    http::{ApiError, Asker, Caller, Server},
+    http::{Asker, Server, events::HEARTBEAT},
     job::{Job, State as JobState},
     store::Selection,
 };
 
 /// Jobs at the begin of a log.
 const BEFORE: u32 = 32;
-/// Time between two comments, which keep proxies from closing the log.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
 /// Fields of a request whose default is an empty text.
 const EMPTY: [&str; 13] = [
     "caption",
@@ -88,32 +84,30 @@ pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Valu
 }
 
 struct Log {
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     changes: broadcast::Receiver<Uuid>,
     waiting: VecDeque<String>,
 }
 
 /// Follows the caller's jobs as lines of text. Captions and lyrics are in no line.
-pub(super) async fn logs(Asker(server, caller): Asker) -> Result<Response, Failure> {
+pub(super) async fn logs(asker: Asker) -> Result<Response, Failure> {
     // Listen first, so that no change is missed.
-    let changes = server.store.changes();
-    let owner = Some(caller.0.clone());
+    let changes = asker.store.changes();
+    let owner = Some(asker.owner.clone());
     let selection = Selection { owner, limit: BEFORE, ..Selection::default() };
-    let jobs = server.store.list(selection).await.map_err(ApiError::from)?;
+    let jobs = asker.store.list(selection).await?;
     let waiting = jobs.iter().rev().map(line).collect();
-    let log = Log { server, caller, changes, waiting };
+    let log = Log { asker, changes, waiting };
     let lines = stream::unfold(log, |mut log| async {
         let line = log.next().await?;
         Some((Ok::<_, Infallible>(Event::default().data(line)), log))
     });
-    let answer = Sse::new(lines).keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    Ok(([(header::CACHE_CONTROL, "no-cache")], answer).into_response())
+    Ok(Sse::new(lines).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 
 impl Log {
     async fn next(&mut self) -> Option<String> {
-        let mut ending = self.server.ending.clone();
+        let mut ending = self.asker.ending.clone();
         loop {
             if let Some(line) = self.waiting.pop_front() {
                 return Some(line);
@@ -126,7 +120,7 @@ impl Log {
                 _ = ending.changed() => continue,
             };
             match changed {
-                Ok(id) => match self.server.job(&self.caller, id).await {
+                Ok(id) => match self.asker.job(id).await {
                     Ok(job) => self.waiting.push_back(line(&job)),
                     // Another client's job.
                     Err(error) if error.status.is_client_error() => {}

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, id, parts};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, extract::Query},
+    http::{ApiError, Asker, extract::Query},
     job::{Job, JobError, State as JobState},
 };
 
@@ -29,11 +29,11 @@ pub(super) struct JobQuery {
 }
 
 impl JobQuery {
-    async fn jobs(&self, server: &Server, caller: &Caller) -> Result<Vec<Job>, ApiError> {
+    async fn jobs(&self, asker: &Asker) -> Result<Vec<Job>, ApiError> {
         if self.id.is_empty() {
             return Err(ApiError::bad("missing", "Missing id parameter").param("id"));
         }
-        id::jobs(server, caller, &self.id).await
+        id::jobs(asker, &self.id).await
     }
 }
 
@@ -70,26 +70,22 @@ fn told(jobs: &[Job]) -> Value {
 
 /// Returns the state, or with `result=1` the result.
 pub(super) async fn show(
-    Asker(server, caller): Asker,
+    asker: Asker,
     asked: Result<Query<JobQuery>, ApiError>,
 ) -> Result<Response, Failure> {
     let Query(asked) = asked?;
-    let jobs = asked.jobs(&server, &caller).await?;
+    let jobs = asked.jobs(&asker).await?;
     if asked.result.is_none() {
         return Ok(Json(told(&jobs)).into_response());
     }
     match word(&jobs) {
-        "done" => Ok(parts::result(&server, &jobs).await?),
+        "done" => Ok(parts::result(&asker, &jobs).await?),
         state => {
             let reason = jobs.iter().find_map(|job| job.error.as_ref());
-            let message = match reason {
-                Some(error) => format!("Result not ready: {}", error.line()),
-                None => format!("Result not ready: the job is {state}"),
-            };
+            let reason = reason.map_or_else(|| format!("the job is {state}"), JobError::line);
+            let message = format!("Result not ready: {reason}");
             // The answer of acestep.cpp, though the id is known.
-            let error = JobError::new("job_not_found", message);
-            let status = StatusCode::NOT_FOUND;
-            Err(Failure::from(ApiError { status, error, retry_after: None }))
+            Err(ApiError::new(StatusCode::NOT_FOUND, "job_not_found", message).into())
         }
     }
 }
@@ -97,20 +93,20 @@ pub(super) async fn show(
 /// Cancels the jobs of an id. The answer has the state after a moment: `running` until the worker
 /// stopped.
 pub(super) async fn cancel(
-    Asker(server, caller): Asker,
+    asker: Asker,
     asked: Result<Query<JobQuery>, ApiError>,
 ) -> Result<Json<Value>, Failure> {
     let Query(asked) = asked?;
-    let jobs = asked.jobs(&server, &caller).await?;
+    let jobs = asked.jobs(&asker).await?;
     if asked.cancel.is_none() {
         return Err(ApiError::bad("missing", "Missing cancel parameter").param("cancel").into());
     }
     for job in &jobs {
-        server.store.cancel(job.id).await.map_err(ApiError::from)?;
+        asker.store.cancel(job.id).await?;
     }
     let mut ended = Vec::new();
     for job in jobs {
-        ended.push(server.wait(&caller, job.id, MOMENT).await?);
+        ended.push(asker.wait(job.id, MOMENT).await?);
     }
     Ok(Json(told(&ended)))
 }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use acestep_engine::Format;
-use axum::{Json, extract::Request, http::StatusCode};
+use axum::{Json, extract::Request};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Failure, MOST_SONGS, id};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, formats,
-        input::{Input, json_of, rename, text},
+        ApiError, Asker, Submission, formats,
+        input::{Input, given, json_of, put, rename, text},
         request_files,
     },
     job::Kind,
@@ -40,8 +40,8 @@ struct Sent {
 
 impl Sent {
     /// Reads requests: an object or an array, as the body or as the part `request` of a form.
-    async fn read(server: &Server, caller: &Caller, request: Request) -> Result<Self, ApiError> {
-        match Input::read(server, caller, request, &["request"]).await? {
+    async fn read(asker: &Asker, request: Request) -> Result<Self, ApiError> {
+        match Input::read(asker, request, &["request"]).await? {
             Input::Json(value) => {
                 let requests = objects(value)?;
                 Ok(Self { requests, files: HashMap::new(), is_form: false })
@@ -114,8 +114,7 @@ fn check_latents(name: &str, file: &File) -> Result<(), ApiError> {
         return Err(ApiError::bad("bad_latents", message).param(name));
     }
     if file.bytes / FRAME > MOST_FRAMES {
-        let message = format!("{name} exceeds max frames");
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+        return Err(ApiError::too_large(format!("{name} exceeds max frames")));
     }
     Ok(())
 }
@@ -147,15 +146,15 @@ fn has_caption(request: &Map<String, Value>) -> bool {
 }
 
 /// Submits jobs of one id. If one is refused, those before it are cancelled.
-async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, Value>)>) -> Answer {
+async fn submit(asker: &Asker, jobs: Vec<(Kind, Map<String, Value>)>) -> Answer {
     let mut ids = Vec::new();
     for (kind, request) in jobs {
-        match server.submit(caller, kind, request, Submission::default()).await {
+        match asker.submit(kind, request, Submission::default()).await {
             Ok(put) => ids.push(put.job.id),
             Err(error) => {
                 request_files::refuse();
                 for id in ids {
-                    server.store.cancel(id).await.map_err(ApiError::from)?;
+                    asker.store.cancel(id).await?;
                 }
                 return Err(error.into());
             }
@@ -165,8 +164,8 @@ async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, V
 }
 
 /// Lets the language model complete a request, `lm_batch_size` times.
-pub(super) async fn lm(Asker(server, caller): Asker, request: Request) -> Answer {
-    let mut sent = Sent::read(&server, &caller, request).await?;
+pub(super) async fn lm(asker: Asker, request: Request) -> Answer {
+    let mut sent = Sent::read(&asker, request).await?;
     let Some(mut request) = sent.requests.pop().filter(|_| sent.requests.is_empty()) else {
         return Err(ApiError::bad("bad_json", "this address takes one request").into());
     };
@@ -200,11 +199,11 @@ pub(super) async fn lm(Asker(server, caller): Asker, request: Request) -> Answer
         }
         (Kind::Compose, request)
     });
-    submit(&server, &caller, jobs.collect()).await
+    submit(&asker, jobs.collect()).await
 }
 
-pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Answer {
-    let mut sent = Sent::read(&server, &caller, request).await?;
+pub(super) async fn synth(asker: Asker, request: Request) -> Answer {
+    let mut sent = Sent::read(&asker, request).await?;
     let requests = std::mem::take(&mut sent.requests);
     if requests.is_empty() {
         return Err(ApiError::bad("bad_form", "Multipart: missing 'request' part").into());
@@ -261,11 +260,11 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
         let message = format!("{songs} songs are too many: {MOST_SONGS} at once");
         return Err(ApiError::bad("out_of_range", message).into());
     }
-    submit(&server, &caller, jobs).await
+    submit(&asker, jobs).await
 }
 
-pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -> Answer {
-    let mut sent = Sent::read(&server, &caller, request).await?;
+pub(super) async fn understand(asker: Asker, request: Request) -> Answer {
+    let mut sent = Sent::read(&asker, request).await?;
     let asked = sent.single()?;
     let mut request = Map::new();
     let names = [
@@ -277,10 +276,8 @@ pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -
         ("lm_seed", "seed"),
     ];
     for (theirs, ours) in names {
-        let set = |value: &&Value| !value.is_null() && value.as_str() != Some("") && **value != -1;
-        if let Some(value) = asked.get(theirs).filter(set) {
-            request.insert(ours.to_owned(), value.clone());
-        }
+        let set = |value: &&Value| value.as_str() != Some("") && **value != -1;
+        put(&mut request, ours, given(&asked, theirs).filter(set).cloned());
     }
     if let Some(file) = sent.file("src_latents") {
         request.insert("src_latents".to_owned(), file);
@@ -290,17 +287,15 @@ pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -
         let message = "Multipart: missing 'audio' or 'src_latents' part";
         return Err(ApiError::bad("bad_form", message).into());
     }
-    submit(&server, &caller, vec![(Kind::Understand, request)]).await
+    submit(&asker, vec![(Kind::Understand, request)]).await
 }
 
 /// Converts a sound to latents, or latents to a sound.
-pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answer {
-    let mut sent = Sent::read(&server, &caller, request).await?;
+pub(super) async fn vae(asker: Asker, request: Request) -> Answer {
+    let mut sent = Sent::read(&asker, request).await?;
     let mut asked = sent.single()?;
     let mut request = Map::new();
-    if let Some(model) = text(&asked, "synth_model")? {
-        request.insert("model".to_owned(), model.into());
-    }
+    put(&mut request, "model", text(&asked, "synth_model")?);
     let kind = match (sent.file("audio"), sent.file("src_latents")) {
         (Some(audio), None) => {
             request.insert("audio".to_owned(), audio);
@@ -310,9 +305,7 @@ pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answe
             request.insert("src_latents".to_owned(), latents);
             request.insert("audio_format".to_owned(), format(&mut asked)?.name().into());
             for key in ["peak_clip", "mp3_bitrate"] {
-                if let Some(value) = asked.get(key).filter(|value| !value.is_null()) {
-                    request.insert(key.to_owned(), value.clone());
-                }
+                put(&mut request, key, given(&asked, key).cloned());
             }
             Kind::Decode
         }
@@ -322,5 +315,5 @@ pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answe
             return Err(ApiError::bad("bad_form", message).into());
         }
     };
-    submit(&server, &caller, vec![(kind, request)]).await
+    submit(&asker, vec![(kind, request)]).await
 }

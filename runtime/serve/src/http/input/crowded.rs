@@ -1,7 +1,6 @@
 //! Bodies with very many values. A value in memory is up to seventy times as large as its text, so a body
 //! of the size of an upload would fill the memory. Sound as base64 is one value, however large.
 
-use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::http::ApiError;
@@ -50,8 +49,7 @@ fn bytes_of(value: &Value) -> usize {
 }
 
 fn too_many(message: &str) -> ApiError {
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-        .hint("send sound as base64, or as a file with POST /v1/files")
+    ApiError::too_large(message).hint("send sound as base64, or as a file with POST /v1/files")
 }
 
 #[cfg(test)]

@@ -8,10 +8,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
-    http::{ApiError, Caller, Server, files, quota::Room},
-    job::now,
-    objects::hex,
-    store::File,
+    http::{ApiError, Asker, files, quota::Room},
     worker::of_upload,
 };
 
@@ -22,8 +19,7 @@ const DATA: &str = ";base64,";
 /// whose bytes are stored.
 /// Errors: any other address; bytes that are not base64.
 pub(in crate::http) async fn sound(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     field: &str,
     value: String,
 ) -> Result<String, ApiError> {
@@ -32,7 +28,7 @@ pub(in crate::http) async fn sound(
             let message = format!("`{field}` is a data: address without base64");
             return Err(ApiError::bad("bad_value", message).param(field));
         }
-        return base64(server, caller, field, value).await;
+        return base64(asker, field, value).await;
     }
     if Uuid::parse_str(&value).is_err() {
         let message = format!("`{field}` is neither a data: address nor the id of a file");
@@ -44,15 +40,14 @@ pub(in crate::http) async fn sound(
 
 /// Puts ids in the place of sounds, in those `fields` of a request that are texts.
 pub(in crate::http) async fn sounds(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     request: &mut Map<String, Value>,
     fields: &[&str],
 ) -> Result<(), ApiError> {
     for field in fields {
         if let Some(Value::String(value)) = request.get_mut(*field) {
             let value = std::mem::take(value);
-            let id = sound(server, caller, field, value).await?;
+            let id = sound(asker, field, value).await?;
             request.insert((*field).to_owned(), id.into());
         }
     }
@@ -62,8 +57,7 @@ pub(in crate::http) async fn sounds(
 /// Stores a sound that is base64 within a request, with or without the head of a `data:` address. It goes to disk
 /// while it is decoded, so only the text is in memory.
 pub(in crate::http) async fn base64(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     field: &str,
     mut text: String,
 ) -> Result<String, ApiError> {
@@ -76,13 +70,12 @@ pub(in crate::http) async fn base64(
     let begin = text.len() - data.len();
     let mut text = Cursor::new(text.into_bytes());
     text.set_position(begin as u64);
-    store(server, caller, field, bytes as u64, DecoderReader::new(text, &STANDARD)).await
+    store(asker, field, bytes as u64, DecoderReader::new(text, &STANDARD)).await
 }
 
 /// Stores the `bytes` bytes of a source as a file of the caller; returns its id.
 pub(in crate::http) async fn store(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     field: &str,
     bytes: u64,
     mut source: impl Read + Send + 'static,
@@ -90,7 +83,7 @@ pub(in crate::http) async fn store(
     if bytes == 0 {
         return Err(ApiError::bad("empty_file", "the file is empty").param(field));
     }
-    if bytes > server.limits.upload as u64 {
+    if bytes > asker.limits.upload as u64 {
         return Err(files::too_large().param(field));
     }
     let failed = |error: io::Error| match error.kind() {
@@ -99,20 +92,18 @@ pub(in crate::http) async fn store(
         }
         _ => ApiError::from(of_upload(&error)),
     };
-    let mut room = Room::of(server, caller).await?;
+    let mut room = Room::of(asker).await?;
     room.take(bytes)?;
-    let folder = server.objects.incoming();
+    let folder = asker.objects.incoming();
     let written = tokio::task::spawn_blocking(move || {
         let (mut file, mut sum) = (tempfile::NamedTempFile::new_in(folder)?, Sha256::new());
         let bytes = io::copy(&mut source, &mut file)?;
         file.rewind()?;
         io::copy(&mut file, &mut sum)?;
         file.as_file().sync_all()?;
-        Ok((file.into_temp_path(), bytes, hex(&sum.finalize())))
+        Ok((file.into_temp_path(), bytes, sum))
     });
     let written = written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
-    let (path, bytes, sha256) = written.map_err(failed)?;
-    let (id, owner, name) = (Uuid::now_v7(), caller.0.clone(), field.to_owned());
-    room.keep(path, File { id, owner, name, bytes, sha256, created: now() }).await?;
-    Ok(id.to_string())
+    let (path, bytes, sum) = written.map_err(failed)?;
+    Ok(room.keep(path, field.to_owned(), bytes, sum).await?.id.to_string())
 }

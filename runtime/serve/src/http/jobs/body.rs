@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Caller, JSON_BYTES, Server, files, form::Form, input::check_json},
+    http::{ApiError, Asker, JSON_BYTES, files, form::Form, input::check_json},
     job::Kind,
     store::Marks,
 };
@@ -26,7 +26,6 @@ pub(in crate::http) struct NewJob {
     #[serde(default)]
     pub(super) request: Map<String, Value>,
     /// A title for people.
-    #[serde(default)]
     pub(super) title: Option<String>,
     /// Higher runs earlier: from -10 to 0, the usual one. A number beyond becomes the nearest of these.
     #[serde(default)]
@@ -39,11 +38,7 @@ fn generate() -> Kind {
 
 /// Reads a submission: JSON, or a form with the part `job` (or `request`) and files. Returns it also as it was
 /// sent, with ids for files.
-pub(super) async fn read(
-    server: &Server,
-    caller: &Caller,
-    request: Request,
-) -> Result<(NewJob, Value), ApiError> {
+pub(super) async fn read(asker: &Asker, request: Request) -> Result<(NewJob, Value), ApiError> {
     if !files::is_form(request.headers()) {
         let asked = object(&bytes(request).await?)?;
         return Ok((job(&asked)?, asked));
@@ -72,7 +67,7 @@ pub(super) async fn read(
                 return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
             }
             _ => {
-                let file = files::receive(server, caller, field).await?;
+                let file = files::receive(asker, field).await?;
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
                     return Err(twice(name));
                 }
@@ -119,11 +114,8 @@ fn unread(what: &str, error: &serde_json::Error, example: &str) -> ApiError {
 async fn bytes(mut request: Request) -> Result<Bytes, ApiError> {
     DefaultBodyLimit::max(JSON_BYTES).apply(&mut request);
     Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "the JSON is larger than 1 MiB";
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-                .hint("send files as a form, or with POST /v1/files")
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large("the JSON is larger than 1 MiB")
+            .hint("send files as a form, or with POST /v1/files"),
         _ => files::of_body(&error),
     })
 }

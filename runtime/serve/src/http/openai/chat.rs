@@ -1,6 +1,6 @@
 //! Songs by chat: `POST /v1/chat/completions`, as upstream's adapter has it, with all songs of a batch.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -19,9 +19,7 @@ use tokio::{fs::File, io::AsyncReadExt as _};
 use super::{asked, flag, model, text, words, wrong};
 use crate::{
     http::{
-        Answer, ApiError, Asker, Caller, Server, Submission, delayed, formats,
-        idempotency::Keyed,
-        input,
+        Answer, ApiError, Asker, Server, Submission, delayed, formats, input,
         results::{self, Piece, Pieces},
     },
     job::{Content, Job, Kind, now},
@@ -53,16 +51,15 @@ const OF_AUDIO: [&str; 6] =
     ["duration", "bpm", "key_scale", "time_signature", "vocal_language", "instrumental"];
 
 /// Makes songs of the last message.
-pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
-    let keyed = Keyed::of(&request)?;
-    let (mut object, first, submission) = asked(&server, &caller, keyed, request).await?;
+pub(super) async fn create(asker: Asker, request: Request) -> Answer<Response> {
+    let (mut object, first, submission) = asked(&asker, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
     let job = match first {
         Some(job) => job,
         None => {
-            let (request, notices) = read(&server, &caller, object).await?;
+            let (request, notices) = read(&asker, object).await?;
             let submission = Submission { notices, ..submission };
-            server.submit(&caller, Kind::Generate, request, submission).await?.job
+            asker.submit(Kind::Generate, request, submission).await?.job
         }
     };
     let id = job.id;
@@ -72,7 +69,7 @@ pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> An
         model: job.model.unwrap_or_else(|| "acestep".to_owned()),
     };
     if is_streamed {
-        let chunks = Chunks { server, caller, id, head, step: Step::Begin };
+        let chunks = Chunks { asker, id, head, step: Step::Begin };
         let chunks = stream::unfold(chunks, |mut chunks| async {
             let event = chunks.next().await?;
             Some((event, chunks))
@@ -82,13 +79,13 @@ pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> An
         return Ok(results::with_id((head, Body::from_stream(chunks.flatten())), id));
     }
     // A failure after a second is in the body, as in OpenRouter's API, which upstream's adapter follows.
-    let answer = async move { whole(&server, &caller, id, head).await.into_response() };
+    let answer = async move { whole(&asker, id, head).await };
     Ok(delayed::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Answers when the job has ended.
-async fn whole(server: &Server, caller: &Caller, id: uuid::Uuid, head: Head) -> Answer<Response> {
-    let job = results::ended(server, caller, id).await?;
+async fn whole(asker: &Asker, id: uuid::Uuid, head: Head) -> Answer<Response> {
+    let job = results::ended(asker, id).await?;
     let message = json!({
         "role": "assistant",
         "content": content(&job),
@@ -103,14 +100,13 @@ async fn whole(server: &Server, caller: &Caller, id: uuid::Uuid, head: Head) -> 
         "choices": [choice],
         "usage": { "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 },
     });
-    let body = Body::from_stream(pieces(&answer, sounds(server, &job).await?));
+    let body = Body::from_stream(pieces(&answer, sounds(asker, &job).await?));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// Converts a chat to a request for songs.
 async fn read(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     mut object: Map<String, Value>,
 ) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
     let from = &mut object;
@@ -125,11 +121,10 @@ async fn read(
     let format = text(&mut audio, "format")?;
     let format = formats::choose("audio_config.format", format.as_deref())?;
     request.insert("audio_format".to_owned(), format.name().into());
-    let has_voice_choice = audio.get("instrumental").is_some_and(|value| !value.is_null());
+    let has_voice_choice = input::given(&audio, "instrumental").is_some();
     let mut take = |from: &mut Map<String, Value>, theirs: &str, ours: &str| {
-        if let Some(value) = from.remove(theirs).filter(|value| !value.is_null()) {
-            request.insert(ours.to_owned(), value);
-        }
+        let value = from.remove(theirs).filter(|value| !value.is_null());
+        input::put(&mut request, ours, value);
     };
     for name in OF_AUDIO {
         take(&mut audio, name, name);
@@ -140,9 +135,7 @@ async fn read(
     for (theirs, ours) in [("temperature", "lm_temperature"), ("top_p", "lm_top_p")] {
         take(from, theirs, ours);
     }
-    if let Some(name) = model(from)? {
-        request.insert("model".to_owned(), name.into());
-    }
+    input::put(&mut request, "model", model(from)?);
     let given = text(from, "lyrics")?;
     let wishes = flag(from, "sample_mode")?;
     if wishes && given.is_some() {
@@ -169,7 +162,7 @@ async fn read(
     }
     let named = request.get("model").and_then(Value::as_str).map(str::to_owned);
     let is_wish = !wish.is_empty()
-        && server.ask(move |catalog| catalog.has_language(named.as_deref())).await?;
+        && asker.ask(move |catalog| catalog.has_language(named.as_deref())).await?;
     if is_wish {
         request.insert("lm_mode".to_owned(), "inspire".into());
     } else if !wish.is_empty() {
@@ -208,7 +201,7 @@ async fn read(
         return Err(wrong("messages", "they have more sounds than the task takes"));
     }
     for (field, data) in fields.into_iter().zip(sounds) {
-        let id = input::base64(server, caller, "messages", data).await?;
+        let id = input::base64(asker, "messages", data).await?;
         request.insert(field.to_owned(), id.into());
     }
     Ok((request, notices))
@@ -311,8 +304,7 @@ enum Step {
 
 /// A stream on its way.
 struct Chunks {
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     id: uuid::Uuid,
     head: Head,
     step: Step,
@@ -331,7 +323,7 @@ impl Chunks {
                 }
                 Err(error) => (failed(&error), None, Step::Finish("error")),
             },
-            Step::Sounds(job) => match sounds(&self.server, &job).await {
+            Step::Sounds(job) => match sounds(&self.asker, &job).await {
                 Ok(sounds) => {
                     list = sounds;
                     (json!({ "audio": [] }), None, Step::Finish("stop"))
@@ -358,11 +350,11 @@ impl Chunks {
 
     /// Waits a moment; returns the job if it is done.
     async fn wait(&self) -> Result<Option<Job>, ApiError> {
-        let job = self.server.wait(&self.caller, self.id, HEARTBEAT).await?;
-        if !job.state.is_ended() && !*self.server.ending.borrow() {
+        let job = self.asker.wait(self.id, HEARTBEAT).await?;
+        if !job.state.is_ended() && !*self.asker.ending.borrow() {
             return Ok(None);
         }
-        results::finished(&self.server, &self.caller, self.id).await.map(Some)
+        results::finished(&self.asker, self.id).await.map(Some)
     }
 }
 

@@ -14,12 +14,8 @@ use crate::{
 /// The length of a song that clients of OpenRouter are told, in seconds.
 const LONGEST: u64 = 600;
 
-async fn catalog(server: &Server) -> Result<(Vec<Model>, Vec<Voice>), ApiError> {
-    server.ask(|catalog| (catalog.models(), catalog.voices())).await
-}
-
 pub(super) async fn known_voices(server: &Server) -> Result<Vec<Voice>, ApiError> {
-    Ok(catalog(server).await?.1)
+    server.ask(|catalog| catalog.voices()).await
 }
 
 /// Returns a model of speech: the one called `name`, or the default one.
@@ -61,7 +57,7 @@ fn shown(server: &Server, model: &Model) -> Value {
 }
 
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer {
-    let (models, _) = catalog(&server).await?;
+    let models = server.models().await?;
     let default = models.iter().find(|model| model.is_default && model.family == Family::Music);
     let default = default.map(|model| model.id.clone());
     let data: Vec<Value> = models.iter().map(|model| shown(&server, model)).collect();
@@ -70,7 +66,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer {
 
 pub(super) async fn one(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Answer {
     let id = id.strip_prefix(PREFIX).unwrap_or(&id);
-    let (models, _) = catalog(&server).await?;
+    let models = server.models().await?;
     let found = models.iter().find(|model| model.id == id);
     let found = found.ok_or_else(|| {
         ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "no model has this name")
@@ -81,7 +77,7 @@ pub(super) async fn one(State(server): State<Arc<Server>>, Path(id): Path<String
 
 /// Lists the models of speech, as Open WebUI asks for them.
 pub(super) async fn speech(State(server): State<Arc<Server>>) -> Answer {
-    let (models, _) = catalog(&server).await?;
+    let models = server.models().await?;
     let models = models.iter().filter(|model| model.family == Family::Speech);
     let models: Vec<Value> =
         models.map(|model| json!({ "id": model.id, "name": model.id })).collect();
@@ -89,9 +85,8 @@ pub(super) async fn speech(State(server): State<Arc<Server>>) -> Answer {
 }
 
 pub(super) async fn voices(State(server): State<Arc<Server>>) -> Answer {
-    let voices: Vec<Value> = catalog(&server)
+    let voices: Vec<Value> = known_voices(&server)
         .await?
-        .1
         .iter()
         .map(|Voice { id, model, is_kept }| {
             json!({ "id": id, "name": id, "object": "voice", "model": model, "is_kept": is_kept })

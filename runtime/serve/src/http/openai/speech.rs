@@ -1,13 +1,13 @@
 //! Speech: `POST /v1/audio/speech`, with the fields of OpenAI and those of vllm-omni.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, future::ready};
 
 use acestep_engine::Format;
 use acestep_session::speech::{FILES, TEXTS};
 use axum::{
     extract::Request,
     response::{
-        Response,
+        IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
     },
 };
@@ -15,10 +15,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::{asked_for_sound, flag, model, models, number, sound, sound_format, text, wrong};
+use super::{
+    asked_for_sound, flag, model, models, number, pieces, sound, sound_format, text, wrong,
+};
 use crate::{
     http::{
-        Answer, ApiError, Asker, Caller, Server, Submission, input,
+        Answer, ApiError, Asker, Server, Submission,
+        input::{self, given, put},
         results::{self, Piece},
     },
     job::Kind,
@@ -32,68 +35,43 @@ const NAMES: [(&str, &str); 3] =
 /// The names of vllm-omni for the kinds of models.
 const TASKS: [&str; 3] = ["customvoice", "voicedesign", "base"];
 
-/// The form of an answer.
-struct Form {
-    format: Format,
-    /// True for samples without a header.
-    is_raw: bool,
-    /// True for events, false for bytes.
-    is_events: bool,
-}
-
 /// Speaks a text. The sound comes in pieces while it is made: WAV of 16 bits and PCM as they are spoken,
 /// other formats when they are complete.
-pub(super) async fn create(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
-    let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
-    let Form { format, is_raw, is_events } = form(&mut object)?;
-    let (id, sample_rate) = match first {
-        Some(job) => {
-            let name = job.request["model"].as_str().map(str::to_owned);
-            let model = models::speech_of(&server, name).await?;
-            (job.id, model.map(|(_, speech)| speech.sample_rate))
-        }
-        None => {
-            let (request, notices, rate) = read(&server, &caller, object, format).await?;
-            let submission = Submission { notices, ..submission };
-            (server.submit(&caller, Kind::Speak, request, submission).await?.job.id, rate)
-        }
-    };
-    // Samples on their way have 16 bits.
-    let is_wav = format == Format::Wav16 && !is_raw;
-    let pieces = if is_raw || is_wav {
-        results::samples(server, caller, id, is_wav).await
-    } else {
-        results::whole(server, caller, id, false).await
-    };
-    let pieces = match pieces {
-        Ok(pieces) => pieces,
-        Err(error) => return Ok(results::with_id(error, id)),
-    };
-    if is_events {
-        let events = Sse::new(events(pieces)).keep_alive(KeepAlive::default());
-        return Ok(results::with_id(events, id));
-    }
-    let raw = is_raw.then_some((sample_rate, 1));
-    Ok(results::with_id(sound(pieces, format, raw), id))
-}
-
-/// Reads the form of the answer.
-fn form(from: &mut Map<String, Value>) -> Result<Form, ApiError> {
-    let is_events = match text(from, "stream_format")?.as_deref() {
+pub(super) async fn create(asker: Asker, request: Request) -> Answer<Response> {
+    let (mut object, first, submission) = asked_for_sound(&asker, request).await?;
+    let is_events = match text(&mut object, "stream_format")?.as_deref() {
         None | Some("audio") => false,
         Some("sse") => true,
         Some(_) => return Err(wrong("stream_format", "audio or sse")),
     };
     // The answer is always sent in pieces.
-    flag(from, "stream")?;
-    let (format, is_raw) = sound_format(from, &[("audio_format", "response_format")])?;
-    Ok(Form { format, is_raw, is_events })
+    flag(&mut object, "stream")?;
+    let formats = [("audio_format", "response_format")];
+    let (format, is_raw) = sound_format(&mut object, &formats)?;
+    let (id, sample_rate) = match first {
+        Some(job) => {
+            let name = job.request["model"].as_str().map(str::to_owned);
+            let model = models::speech_of(&asker, name).await?;
+            (job.id, model.map(|(_, speech)| speech.sample_rate))
+        }
+        None => {
+            let (request, notices, rate) = read(&asker, object, format).await?;
+            let submission = Submission { notices, ..submission };
+            (asker.submit(Kind::Speak, request, submission).await?.job.id, rate)
+        }
+    };
+    let raw = is_raw.then_some((sample_rate, 1));
+    let pieces = pieces(asker, id, format, is_raw, true).await;
+    let answer = pieces.map(|pieces| match is_events {
+        true => Sse::new(events(pieces)).keep_alive(KeepAlive::default()).into_response(),
+        false => sound(pieces, format, raw),
+    });
+    Ok(results::with_id(answer, id))
 }
 
 /// Reads the rest: the request, its notices, and the samples per second of a model that is here.
 async fn read(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     mut object: Map<String, Value>,
     format: Format,
 ) -> Result<(Map<String, Value>, Vec<String>, Option<u32>), ApiError> {
@@ -110,14 +88,13 @@ async fn read(
         let error = wrong("speed", "only 1 is possible: the models have no control of the speed");
         return Err(error.hint("say it in `instructions`, for a model that follows them"));
     }
-    let has = |field: &str| from.get(field).is_some_and(|value| !value.is_null());
-    let has_recording = has("ref_audio") || has("reference");
+    let has_recording = ["ref_audio", "reference"].iter().any(|key| given(from, key).is_some());
     let (named, voice) = (model(from)?, voice_name(from)?);
     let name = match &voice {
-        Some(voice) if named.is_none() && !has_recording => server.model_of_voice(voice).await?,
+        Some(voice) if named.is_none() && !has_recording => asker.model_of_voice(voice).await?,
         _ => named,
     };
-    let (name, speech) = match models::speech_of(server, name.clone()).await? {
+    let (name, speech) = match models::speech_of(asker, name.clone()).await? {
         Some((name, speech)) => (Some(name), Some(speech)),
         None => (name, None),
     };
@@ -136,7 +113,7 @@ async fn read(
         if takes("voice") {
             // A recording speaks in its place.
             if !has_recording {
-                check_voice(server, &voice, name.as_deref()).await?;
+                check_voice(asker, &voice, name.as_deref()).await?;
             }
             request.insert("voice".to_owned(), voice.into());
         } else {
@@ -144,18 +121,12 @@ async fn read(
             notices.push("`voice` is not read: the model has no voices of its own".to_owned());
         }
     }
-    if let Some(name) = name {
-        request.insert("model".to_owned(), name.into());
-    }
+    put(&mut request, "model", name);
     input::rename(from, &NAMES)?;
     for &(ours, theirs) in &NAMES[..2] {
-        if let Some(value) = text(from, theirs)? {
-            request.insert(ours.to_owned(), value.into());
-        }
+        put(&mut request, ours, text(from, theirs)?);
     }
-    if let Some(language) = text(from, "language")? {
-        request.insert("language".to_owned(), language.into());
-    }
+    put(&mut request, "language", text(from, "language")?);
     if let Some(task) = text(from, "task_type")? {
         if !TASKS.contains(&task.to_lowercase().replace('_', "").as_str()) {
             return Err(wrong("task_type", "CustomVoice, VoiceDesign or Base"));
@@ -163,7 +134,7 @@ async fn read(
         notices.push("`task_type` is not read: the model decides it".to_owned());
     }
     if let Some(reference) = text(from, "ref_audio")? {
-        let id = input::sound(server, caller, "ref_audio", reference).await?;
+        let id = input::sound(asker, "ref_audio", reference).await?;
         request.insert("reference".to_owned(), id.into());
     }
     if flag(from, "x_vector_only_mode")? {
@@ -178,13 +149,11 @@ async fn read(
         }
     }
     for setting in ["temperature", "top_p", "repetition_penalty"] {
-        if let Some(value) = number(from, setting)? {
-            request.insert(setting.to_owned(), value.into());
-        }
+        put(&mut request, setting, number(from, setting)?);
     }
     from.remove("user");
     if let Some(speech) = &speech {
-        own_fields(server, caller, from, &speech.fields, &mut request).await?;
+        own_fields(asker, from, &speech.fields, &mut request).await?;
     }
     input::unread(from, &mut notices)?;
     Ok((request, notices, rate))
@@ -192,8 +161,7 @@ async fn read(
 
 /// Moves the other fields of the model's family into the request. Forms have texts.
 async fn own_fields(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     from: &mut Map<String, Value>,
     fields: &[String],
     request: &mut Map<String, Value>,
@@ -202,7 +170,7 @@ async fn own_fields(
         let Some(value) = from.remove(field).filter(|value| !value.is_null()) else { continue };
         let value = match value {
             Value::String(text) if FILES.contains(&&**field) => {
-                input::sound(server, caller, field, text).await?.into()
+                input::sound(asker, field, text).await?.into()
             }
             Value::String(text) if !TEXTS.contains(&&**field) => {
                 // Numbers, true and false.
@@ -248,21 +216,22 @@ fn events(
         data["type"] = name.into();
         Ok(Event::default().event(name).data(data.to_string()))
     };
-    let is_whole = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let seen = is_whole.clone();
-    let deltas = pieces.map(move |piece| match piece {
-        Ok(bytes) => event("speech.audio.delta", json!({ "audio": STANDARD.encode(bytes) })),
-        Err(error) => {
-            seen.store(false, std::sync::atomic::Ordering::Relaxed);
-            let error = json!({ "message": error.to_string(), "type": "server_error" });
-            event("speech.audio.error", json!({ "error": error }))
-        }
-    });
-    let done = stream::once(async move {
-        let usage = json!({ "input_tokens": 0, "output_tokens": 0, "total_tokens": 0 });
-        is_whole
-            .load(std::sync::atomic::Ordering::Relaxed)
-            .then(|| event("speech.audio.done", json!({ "usage": usage })))
-    });
-    deltas.chain(done.filter_map(|event| async { event }))
+    // After the last piece.
+    let with_end = pieces.map(Some).chain(stream::iter([None]));
+    with_end.scan(true, move |is_whole, piece| {
+        ready(match piece {
+            Some(Ok(bytes)) => {
+                Some(event("speech.audio.delta", json!({ "audio": STANDARD.encode(bytes) })))
+            }
+            Some(Err(error)) => {
+                *is_whole = false;
+                let error = json!({ "message": error.to_string(), "type": "server_error" });
+                Some(event("speech.audio.error", json!({ "error": error })))
+            }
+            None => is_whole.then(|| {
+                let usage = json!({ "input_tokens": 0, "output_tokens": 0, "total_tokens": 0 });
+                event("speech.audio.done", json!({ "usage": usage }))
+            }),
+        })
+    })
 }

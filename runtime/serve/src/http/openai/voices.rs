@@ -1,19 +1,14 @@
 //! Kept voices: `/v1/audio/voices`, with the fields of OpenAI and of vllm-omni.
 
-use axum::{
-    Json,
-    extract::Request,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::Request, http::StatusCode, response::Response};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{asked, model};
 use crate::{
     http::{
-        Answer, ApiError, Asker, Caller, Server, Submission, delayed, extract::Path,
-        idempotency::Keyed, input, jobs::MOST_OF_PAGE, results,
+        Answer, ApiError, Asker, Submission, delayed, extract::Path, input, jobs::MOST_OF_PAGE,
+        results,
     },
     job::{Content, Kind, State as JobState},
     store::Selection,
@@ -26,21 +21,18 @@ const NAMES: [(&str, &str); 3] =
 const UNREAD: [&str; 2] = ["consent", "speaker_description"];
 
 /// Keeps the voice of a recording. The answer comes when the worker has read it.
-pub(super) async fn make(Asker(server, caller): Asker, request: Request) -> Answer<Response> {
-    let keyed = Keyed::of(&request)?;
-    let (object, first, submission) = asked(&server, &caller, keyed, request).await?;
+pub(super) async fn make(asker: Asker, request: Request) -> Answer<Response> {
+    let (object, first, submission) = asked(&asker, request).await?;
     let id = match first {
         Some(job) => job.id,
-        None => submit(&server, &caller, object, submission).await?,
+        None => submit(&asker, object, submission).await?,
     };
-    let answer = async move { kept(&server, &caller, id).await.into_response() };
-    Ok(delayed::answer(id, StatusCode::OK, answer).await)
+    Ok(delayed::answer(id, StatusCode::OK, async move { kept(&asker, id).await }).await)
 }
 
 /// Puts the job of a voice into the queue; returns its id.
 async fn submit(
-    server: &Server,
-    caller: &Caller,
+    asker: &Asker,
     mut object: Map<String, Value>,
     submission: Submission,
 ) -> Result<Uuid, ApiError> {
@@ -50,21 +42,19 @@ async fn submit(
             notices.push(format!("`{field}` is not read"));
         }
     }
-    if let Some(name) = model(&mut object)? {
-        object.insert("model".to_owned(), name.into());
-    }
+    let name = model(&mut object)?;
+    input::put(&mut object, "model", name);
     input::rename(&mut object, &NAMES)?;
-    input::sounds(server, caller, &mut object, &["reference", "speaker_1", "speaker_2"]).await?;
+    input::sounds(asker, &mut object, &["reference", "speaker_1", "speaker_2"]).await?;
     let submission = Submission { notices, ..submission };
-    Ok(server.submit(caller, Kind::Voice, object, submission).await?.job.id)
+    Ok(asker.submit(Kind::Voice, object, submission).await?.job.id)
 }
 
 /// Returns the voice that a job kept, when it has ended.
-async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Answer {
-    let job = results::ended(server, caller, id).await?;
-    let output = results::of(&job, Content::Description).next();
-    let output = output.ok_or_else(|| ApiError::internal("the job has no voice"))?;
-    let mut voice = results::json(server, output).await?;
+async fn kept(asker: &Asker, id: Uuid) -> Answer {
+    let job = results::ended(asker, id).await?;
+    let voice = results::first(&job, Content::Description, "voice")?;
+    let mut voice = results::json(asker, voice).await?;
     voice["id"] = voice["name"].clone();
     voice["object"] = "audio.voice".into();
     voice["created_at"] = (job.ended.unwrap_or(job.created) / 1000).into();
@@ -74,29 +64,29 @@ async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Answer {
 }
 
 /// Removes a kept voice. With several keys a client removes only what it made itself.
-pub(super) async fn remove(Asker(server, caller): Asker, Path(name): Path<String>) -> Answer {
-    if server.security.keys.len() > 1 && !has_made(&server, &caller, &name).await? {
+pub(super) async fn remove(asker: Asker, Path(name): Path<String>) -> Answer {
+    if asker.security.keys.len() > 1 && !has_made(&asker, &name).await? {
         // As for a voice that is not there: names of other clients are not told.
         return Err(ApiError::from(crate::catalog::no_voice(&name)));
     }
     let voice = name.clone();
-    server.ask(move |catalog| catalog.remove_voice(&voice)).await??;
+    asker.ask(move |catalog| catalog.remove_voice(&voice)).await??;
     Ok(Json(json!({ "id": name, "object": "audio.voice", "deleted": true })))
 }
 
 /// True if a job of the client made the voice.
-async fn has_made(server: &Server, caller: &Caller, name: &str) -> Result<bool, ApiError> {
+async fn has_made(asker: &Asker, name: &str) -> Result<bool, ApiError> {
     let (mut before, mut deleted) = (None, false);
     loop {
         let selection = Selection {
-            owner: Some(caller.0.clone()),
+            owner: Some(asker.owner.clone()),
             states: vec![JobState::Done],
             kinds: vec![Kind::Voice],
             before,
             deleted,
             limit: MOST_OF_PAGE,
         };
-        let jobs = server.store.list(selection).await?;
+        let jobs = asker.store.list(selection).await?;
         if jobs.iter().any(|job| job.request["name"] == name) {
             return Ok(true);
         }

@@ -43,7 +43,7 @@ impl Session {
     /// Waits for a message while nothing is spoken. A client that is silent is asked for a sign of life;
     /// one that gives none is gone, as at the end of the connection. May be dropped and called again.
     pub(super) async fn receive_idle(&mut self) -> Option<Result<Message, axum::Error>> {
-        let silence = self.server.limits.silence;
+        let silence = self.asker.limits.silence;
         loop {
             let ping = self.heartbeat.received.max(self.heartbeat.pinged) + silence / 3;
             let end = self.heartbeat.received + silence;

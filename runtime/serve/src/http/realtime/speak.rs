@@ -54,14 +54,14 @@ impl Session {
         request: Map<String, Value>,
     ) -> Result<Uuid, ApiError> {
         let submission = Submission { priority: 1, ..Submission::default() };
-        let put = self.server.submit(&self.caller, kind, request, submission).await?;
+        let put = self.asker.submit(kind, request, submission).await?;
         Ok(put.job.id)
     }
 
     /// Speaks one text, and takes messages meanwhile.
     pub(super) async fn speak(&mut self, mut request: Map<String, Value>) -> Result<(), Gone> {
         let may_grow = request.get("append") == Some(&Value::Bool(true));
-        let facts = facts(&self.server, &request).await.map(|(_, speech)| speech);
+        let facts = facts(&self.asker, &request).await.map(|(_, speech)| speech);
         self.notices.clear();
         if let Some(speech) = &facts {
             if self.is_framed {
@@ -88,7 +88,7 @@ impl Session {
         self.open = None;
         if result.is_err() {
             // The client is gone: nobody hears the rest.
-            if let Err(error) = self.server.store.cancel(id).await {
+            if let Err(error) = self.asker.store.cancel(id).await {
                 tracing::warn!(%id, %error, "the job of a lost client goes on");
             }
         }
@@ -129,7 +129,7 @@ impl Session {
     async fn follow(&mut self, id: Uuid, frames: usize) -> Result<(), Gone> {
         // Later texts do not undo a wish to stop.
         let mut is_stopped = false;
-        let following = stream::follow(self.server.clone(), self.caller.clone(), id);
+        let following = stream::follow(self.asker.clone(), id);
         let mut following = Box::pin(following);
         let mut sound = loop {
             tokio::select! {
@@ -137,12 +137,7 @@ impl Session {
                     Ok(sound) => break sound,
                     Err(error) => return self.without_sound(id, is_stopped, error).await,
                 },
-                message = self.socket.recv() => {
-                    if self.take(message).await? {
-                        is_stopped = true;
-                        self.stop(id).await;
-                    }
-                }
+                message = self.socket.recv() => is_stopped |= self.take_beside(id, message).await?,
             }
         };
         drop(following);
@@ -156,10 +151,7 @@ impl Session {
             let next = tokio::select! {
                 biased;
                 message = self.socket.recv() => {
-                    if self.take(message).await? {
-                        is_stopped = true;
-                        self.stop(id).await;
-                    }
+                    is_stopped |= self.take_beside(id, message).await?;
                     continue;
                 }
                 next = sound.next() => next,
@@ -187,7 +179,7 @@ impl Session {
                 }
             }
         }
-        let job = self.server.job(&self.caller, id).await;
+        let job = self.asker.job(id).await;
         if !is_stopped {
             self.take_back(job.as_ref().ok());
         }
@@ -227,7 +219,7 @@ impl Session {
         error: ApiError,
     ) -> Result<(), Gone> {
         self.check_end().await?;
-        let job = self.server.job(&self.caller, id).await.ok();
+        let job = self.asker.job(id).await.ok();
         let is_cancelled = job.as_ref().is_some_and(|job| job.state == JobState::Cancelled);
         if !is_stopped && (is_cancelled || error.error.code == "no_sound") {
             // Without sound no more text was sent: the run had the first piece alone.
@@ -245,8 +237,21 @@ impl Session {
         self.send(json!({ "event": "cancelled", "id": id })).await
     }
 
+    /// Takes a message of the client beside a job, which stops if the client wants it. True if it does.
+    async fn take_beside(
+        &mut self,
+        id: Uuid,
+        message: Option<Result<Message, axum::Error>>,
+    ) -> Result<bool, Gone> {
+        let is_stopped = self.take(message).await?;
+        if is_stopped {
+            self.stop(id).await;
+        }
+        Ok(is_stopped)
+    }
+
     pub(super) async fn stop(&mut self, id: Uuid) {
-        if let Err(error) = self.server.store.cancel(id).await {
+        if let Err(error) = self.asker.store.cancel(id).await {
             tracing::warn!(%id, %error, "a job cannot be cancelled");
         }
     }

@@ -34,7 +34,7 @@ impl Session {
     }
 
     async fn remove(&mut self, ids: Vec<Uuid>) {
-        let (store, objects) = (&*self.server.store, &self.server.objects);
+        let (store, objects) = (&*self.asker.store, &self.asker.objects);
         let removed = async {
             let mut files = Vec::new();
             for id in ids {
@@ -50,7 +50,7 @@ impl Session {
 
     /// Takes a voice whose recordings are stored; false if it was refused, and the client knows it.
     async fn take_voice(&mut self, mut voice: Map<String, Value>) -> Result<bool, Gone> {
-        let facts = facts(&self.server, &self.with_model(voice.clone())).await;
+        let facts = facts(&self.asker, &self.with_model(voice.clone())).await;
         let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
         let mut notices = match self.is_framed {
             true => stream_dia2::known_alone(&mut voice, &fields),
@@ -98,11 +98,10 @@ impl Session {
             }
             let value = match value {
                 Value::String(text) if FILES.contains(&&*field) => {
-                    let (server, caller) = (&self.server, &self.caller);
                     let is_id = Uuid::parse_str(&text).is_ok();
                     let id = match is_id || text.starts_with("data:") {
-                        true => input::sound(server, caller, &field, text).await?,
-                        false => input::base64(server, caller, &field, text).await?,
+                        true => input::sound(&self.asker, &field, text).await?,
+                        false => input::base64(&self.asker, &field, text).await?,
                     };
                     if !is_id {
                         made.extend(Uuid::parse_str(&id));
@@ -134,9 +133,9 @@ impl Session {
         let mut is_stopped = false;
         loop {
             self.check_end().await?;
-            let (server, caller) = (self.server.clone(), self.caller.clone());
+            let asker = self.asker.clone();
             let job = tokio::select! {
-                job = server.wait(&caller, id, LOOK) => job,
+                job = asker.wait(id, LOOK) => job,
                 message = self.socket.recv() => {
                     match self.take(message).await {
                         Ok(false) => {}

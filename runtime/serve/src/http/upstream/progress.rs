@@ -73,17 +73,17 @@ fn waiting(share: f64, status: u8, stage: &str, error: Option<&str>, created: i6
 
 /// Tells the songs of a job. A job without sound tells its words.
 async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
-    let words = match results::of(job, Content::Request).next() {
-        // One file that cannot be read must not hide the other jobs of the question.
-        Some(output) => match results::json(server, output).await {
-            Ok(words) => words,
-            Err(error) => {
-                tracing::warn!(job = %job.id, reason = error.error.message, "no request of a job");
-                job.resolved.clone().unwrap_or_default()
+    let mut read = None;
+    if let Some(output) = results::of(job, Content::Request).next() {
+        match results::json(server, output).await {
+            Ok(words) => read = Some(words),
+            // One file that cannot be read must not hide the other jobs of the question.
+            Err(ApiError { error, .. }) => {
+                tracing::warn!(job = %job.id, reason = error.message, "no request of a job");
             }
-        },
-        None => job.resolved.clone().unwrap_or_default(),
-    };
+        }
+    }
+    let words = read.or_else(|| job.resolved.clone()).unwrap_or_default();
     let seeds: Vec<String> = results::of(job, Content::Audio)
         .filter_map(|output| output.seed)
         .map(|seed| seed.to_string())
@@ -105,9 +105,8 @@ async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
     for output in results::of(job, Content::Audio) {
         let mut song = song.clone();
         song["file"] = address(job, output).into();
-        if let Some(lines) =
-            results::of(job, Content::Lrc).find(|lines| lines.track == output.track)
-        {
+        let is_its = |lines: &&Output| lines.track == output.track;
+        if let Some(lines) = results::of(job, Content::Lrc).find(is_its) {
             song["lrc"] = address(job, lines).into();
         }
         songs.push(song);

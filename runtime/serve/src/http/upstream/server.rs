@@ -18,10 +18,6 @@ use crate::{
     http::{ApiError, Asker, Server, input::Input},
 };
 
-async fn models(server: &Server) -> Result<Vec<Model>, ApiError> {
-    server.ask(|catalog| catalog.models()).await
-}
-
 /// Models that were listed a moment ago: the health needs no key, so it must not read the disk at will.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Recent(Mutex<Option<(Instant, Vec<Model>)>>);
@@ -35,7 +31,7 @@ async fn recent_models(server: &Server) -> Result<Vec<Model>, ApiError> {
     match &*recent {
         Some((time, models)) if time.elapsed() < RECENT => Ok(models.clone()),
         _ => {
-            let new = models(server).await?;
+            let new = server.models().await?;
             *recent = Some((Instant::now(), new.clone()));
             Ok(new)
         }
@@ -69,25 +65,25 @@ fn shown(models: &[Model]) -> Value {
 }
 
 pub(super) async fn inventory(State(server): State<Arc<Server>>) -> Answer {
-    Ok(wrapped(shown(&models(&server).await?)))
+    Ok(wrapped(shown(&server.models().await?)))
 }
 
 /// The answer to a wish to load a model.
 const NOTHING: &str = "nothing was loaded: a worker loads the model of each job when it runs";
 
 /// Answers as if a model were loaded. Workers load models when a job needs them.
-pub(super) async fn init(Asker(server, caller): Asker, request: Request) -> Answer {
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
-    let all = models(&server).await?;
+pub(super) async fn init(asker: Asker, request: Request) -> Answer {
+    let body = Input::read(&asker, request, &[]).await?.into_object()?;
+    let all = asker.models().await?;
     let mut told = shown(&all);
     for (field, family, loaded) in [
         ("model", Family::Music, "loaded_model"),
         ("lm_model_path", Family::Language, "loaded_lm_model"),
     ] {
         let Some(name) = text(&body, field)? else { continue };
-        if !all.iter().any(|model| model.family == family && model.id == name) {
-            let names = all.iter().filter(|model| model.family == family);
-            let names: Vec<_> = names.map(|model| model.id.as_str()).collect();
+        let of = all.iter().filter(|model| model.family == family);
+        let names: Vec<_> = of.map(|model| model.id.as_str()).collect();
+        if !names.contains(&name.as_str()) {
             let error = wrong(field, &format!("no model is called `{name}`"));
             return Err(error.hint(format!("here are {}", names.join(", "))).into());
         }
@@ -100,15 +96,15 @@ pub(super) async fn init(Asker(server, caller): Asker, request: Request) -> Answ
 
 /// Does nothing, and says so.
 pub(super) async fn reinitialize(State(server): State<Arc<Server>>) -> Answer {
-    let mut told = shown(&models(&server).await?);
+    let mut told = shown(&server.models().await?);
     told["message"] = NOTHING.into();
     Ok(wrapped(told))
 }
 
 /// Returns the numbers of the caller's jobs.
-pub(super) async fn stats(Asker(server, caller): Asker) -> Answer {
-    let counts = server.store.counts(Some(caller.0)).await.map_err(ApiError::from)?;
-    let all = server.store.counts(None).await.map_err(ApiError::from)?;
+pub(super) async fn stats(asker: Asker) -> Answer {
+    let counts = asker.store.counts(Some(asker.owner.clone())).await?;
+    let all = asker.store.counts(None).await?;
     let total = counts.queued + counts.running + counts.done + counts.failed + counts.cancelled;
     Ok(wrapped(json!({
         "jobs": {
@@ -120,7 +116,7 @@ pub(super) async fn stats(Asker(server, caller): Asker) -> Answer {
             "cancelled": counts.cancelled,
         },
         "queue_size": all.queued,
-        "queue_maxsize": server.limits.queue,
+        "queue_maxsize": asker.limits.queue,
         "avg_job_seconds": all.mean_seconds,
     })))
 }

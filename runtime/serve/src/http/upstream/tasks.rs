@@ -13,13 +13,13 @@ use uuid::Uuid;
 use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission,
+        ApiError, Asker, Server, Submission,
         extract::Query,
         idempotency::Keyed,
         input::{self, Input},
         outputs, results,
     },
-    job::{Job, Kind},
+    job::{Kind, Output},
     worker::of_files,
 };
 
@@ -28,25 +28,25 @@ const MOST: usize = 500;
 /// The begin of the address of a result.
 pub(super) const ADDRESS: &str = "/v1/audio?path=";
 
-pub(super) async fn release(Asker(server, caller): Asker, request: Request) -> Answer {
+pub(super) async fn release(asker: Asker, request: Request) -> Answer {
     let keyed = Keyed::of(&request)?;
-    let body = Input::read(&server, &caller, request, &[]).await?;
-    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let body = Input::read(&asker, request, &[]).await?;
+    let (first, submission) = keyed.first(&asker, &body.asked()).await?;
     let job = match first {
         Some(job) => job,
         None => {
             let fields::Read { kind, mut request, mut notices } =
                 fields::read(body.into_object()?)?;
-            from_results(&server, &caller, &mut request).await?;
+            from_results(&asker, &mut request).await?;
             if kind == Kind::Generate {
-                adapters::add_default(&server, &caller, &mut request).await?;
-                drop_optional(&server, &mut request, &mut notices).await?;
+                adapters::add_default(&asker, &mut request).await?;
+                drop_optional(&asker, &mut request, &mut notices).await?;
             }
             let submission = Submission { notices, ..submission };
-            server.submit(&caller, kind, request, submission).await?.job
+            asker.submit(kind, request, submission).await?.job
         }
     };
-    let ahead = server.store.ahead(job.id).await.map_err(ApiError::from)?;
+    let ahead = asker.store.ahead(job.id).await?;
     Ok(wrapped(json!({
         "task_id": job.id,
         "status": "queued",
@@ -79,21 +79,17 @@ async fn drop_optional(
 }
 
 /// Turns names of results, which clients send as the place of a source, into files.
-async fn from_results(
-    server: &Server,
-    caller: &Caller,
-    request: &mut Map<String, Value>,
-) -> Result<(), ApiError> {
+async fn from_results(asker: &Asker, request: &mut Map<String, Value>) -> Result<(), ApiError> {
     for field in ["src_audio", "reference_audio", "audio"] {
         let Some(Value::String(value)) = request.get(field) else { continue };
         let name = match value.strip_prefix(ADDRESS) {
             Some(escaped) => unescaped(escaped),
             None => value.clone(),
         };
-        let Some((job, output)) = result(server, caller, &name).await? else { continue };
-        let place = results::place(server, &job.outputs[output]).await?;
+        let Some(output) = result(asker, &name).await? else { continue };
+        let place = results::place(asker, &output).await?;
         let file = File::open(place).map_err(|error| ApiError::from(of_files(&error)))?;
-        let id = input::store(server, caller, field, job.outputs[output].bytes, file).await?;
+        let id = input::store(asker, field, output.bytes, file).await?;
         request.insert(field.to_owned(), id.into());
     }
     Ok(())
@@ -104,31 +100,26 @@ fn unescaped(value: &str) -> String {
     form_urlencoded::parse(value.as_bytes()).next().unwrap_or_default().0.into_owned()
 }
 
-/// Looks up a result by its name, `<job>/<file>`; returns the job and the result's place in it.
-async fn result(
-    server: &Server,
-    caller: &Caller,
-    name: &str,
-) -> Result<Option<(Job, usize)>, ApiError> {
+/// Looks up a result by its name, `<job>/<file>`.
+async fn result(asker: &Asker, name: &str) -> Result<Option<Output>, ApiError> {
     let Some((id, name)) = name.split_once('/') else { return Ok(None) };
     let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
-    let job = server.job(caller, id).await?;
-    let place = job.outputs.iter().position(|output| output.name == name);
-    Ok(place.map(|place| (job, place)))
+    let job = asker.job(id).await?;
+    Ok(job.outputs.into_iter().find(|output| output.name == name))
 }
 
 /// Tells the state of tasks.
-pub(super) async fn query(Asker(server, caller): Asker, request: Request) -> Answer {
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+pub(super) async fn query(asker: Asker, request: Request) -> Answer {
+    let body = Input::read(&asker, request, &[]).await?.into_object()?;
     let ids = ids(&body)?;
     let mut states = Vec::new();
     for id in ids {
         let job = match Uuid::parse_str(&id) {
-            Ok(uuid) => server.job(&caller, uuid).await,
+            Ok(uuid) => asker.job(uuid).await,
             Err(_) => Err(ApiError::no_job()),
         };
         states.push(match job {
-            Ok(job) => progress::of(&server, &job).await?,
+            Ok(job) => progress::of(&asker, &job).await?,
             Err(error) if error.status.is_client_error() => progress::unknown(&id),
             Err(error) => return Err(error.into()),
         });
@@ -159,7 +150,7 @@ pub(super) struct Named {
 
 /// Returns a sound by the name that `/query_result` gave.
 pub(super) async fn audio(
-    Asker(server, caller): Asker,
+    asker: Asker,
     named: Result<Query<Named>, ApiError>,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -168,7 +159,7 @@ pub(super) async fn audio(
         let status = axum::http::StatusCode::NOT_FOUND;
         ApiError::new(status, "result_not_found", "no result has this name")
     };
-    let (job, place) = result(&server, &caller, &path).await?.ok_or_else(missing)?;
-    let refused = |error| Failure::from(error).into_response();
-    Ok(outputs::file(&server, &job.outputs[place], request, refused).await?)
+    let output = result(&asker, &path).await?.ok_or_else(missing)?;
+    let refused = |error: ApiError| Failure::from(error).into_response();
+    Ok(outputs::file(&asker, &output, request, refused).await?)
 }

@@ -1,20 +1,17 @@
 //! Words by the language model, and examples.
 
-use std::sync::Arc;
-
 use acestep_music::request::language::NO_USER_INPUT;
-use axum::{
-    Json,
-    extract::Request,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::Request, http::StatusCode, response::Response};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Answer, Failure, is_set, text, wrapped, wrong};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, Submission, delayed, input::Input, results},
+    http::{
+        ApiError, Asker, Submission, delayed,
+        input::{Input, given, put},
+        results,
+    },
     job::{Content, Kind, now},
 };
 
@@ -22,32 +19,22 @@ use crate::{
 const EXAMPLES: &str = include_str!("examples.json");
 
 /// Lets the language model improve caption and lyrics.
-pub(super) async fn format(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, Failure> {
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+pub(super) async fn format(asker: Asker, request: Request) -> Result<Response, Failure> {
+    let body = Input::read(&asker, request, &[]).await?.into_object()?;
     let mut request = common(&body)?;
     for (theirs, ours) in [("prompt", "caption"), ("lyrics", "lyrics")] {
-        if let Some(value) = text(&body, theirs)? {
-            request.insert(ours.to_owned(), value.into());
-        }
+        put(&mut request, ours, text(&body, theirs)?);
     }
     if !request.contains_key("caption") && !request.contains_key("lyrics") {
         request.insert("caption".to_owned(), NO_USER_INPUT.into());
     }
-    if let Some(more) = body.get("param_obj").filter(|more| !more.is_null()) {
-        request.insert("param_obj".to_owned(), more.clone());
-    }
-    compose(server, caller, request, "format").await
+    put(&mut request, "param_obj", given(&body, "param_obj").cloned());
+    compose(asker, request, "format").await
 }
 
 /// Lets the language model write a song of a wish.
-pub(super) async fn sample(
-    Asker(server, caller): Asker,
-    request: Request,
-) -> Result<Response, Failure> {
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+pub(super) async fn sample(asker: Asker, request: Request) -> Result<Response, Failure> {
+    let body = Input::read(&asker, request, &[]).await?.into_object()?;
     let mut request = common(&body)?;
     // Without a wish it writes any song.
     let query = text(&body, "query")?.unwrap_or_else(|| NO_USER_INPUT.to_owned());
@@ -55,22 +42,16 @@ pub(super) async fn sample(
     if is_set(&body, "instrumental")? {
         request.insert("instrumental".to_owned(), true.into());
     }
-    if let Some(language) = text(&body, "vocal_language")? {
-        request.insert("vocal_language".to_owned(), language.into());
-    }
-    compose(server, caller, request, "inspire").await
+    put(&mut request, "vocal_language", text(&body, "vocal_language")?);
+    compose(asker, request, "inspire").await
 }
 
 /// Fields that both calls have.
 fn common(body: &Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
     let mut request = Map::new();
-    if let Some(value) = body.get("temperature").filter(|value| !value.is_null()) {
-        request.insert("lm_temperature".to_owned(), value.clone());
-    }
+    put(&mut request, "lm_temperature", given(body, "temperature").cloned());
     for (theirs, ours) in [("lm_model_path", "lm_model"), ("model", "model")] {
-        if let Some(name) = text(body, theirs)? {
-            request.insert(ours.to_owned(), name.into());
-        }
+        put(&mut request, ours, text(body, theirs)?);
     }
     Ok(request)
 }
@@ -78,33 +59,29 @@ fn common(body: &Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
 /// Runs a job of the language model, and answers with its words. A job that fails is an envelope with a code
 /// and an error, as upstream has it.
 async fn compose(
-    server: Arc<Server>,
-    caller: Caller,
+    asker: Asker,
     mut request: Map<String, Value>,
     mode: &str,
 ) -> Result<Response, Failure> {
     request.insert("mode".to_owned(), mode.into());
-    let put = server.submit(&caller, Kind::Compose, request, Submission::default()).await?;
-    let id = put.job.id;
+    let id = asker.submit(Kind::Compose, request, Submission::default()).await?.job.id;
     let answer = async move {
-        match words(&server, &caller, id).await {
-            Ok(words) => wrapped(words).into_response(),
+        match words(&asker, id).await {
+            Ok(words) => wrapped(words),
             Err(ApiError { status, error, .. }) => Json(json!({
                 "data": { "job_id": id }, "code": status.as_u16(), "error": error.message,
                 "timestamp": now(), "extra": null,
-            }))
-            .into_response(),
+            })),
         }
     };
     Ok(delayed::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Returns the words of a job when it has ended, with upstream's names.
-async fn words(server: &Server, caller: &Caller, id: Uuid) -> Result<Value, ApiError> {
-    let job = results::ended(server, caller, id).await?;
-    let output = results::of(&job, Content::Request).next();
-    let output = output.ok_or_else(|| ApiError::internal("the job has no words"))?;
-    let words = results::json(server, output).await?;
+async fn words(asker: &Asker, id: Uuid) -> Result<Value, ApiError> {
+    let job = results::ended(asker, id).await?;
+    let words = results::first(&job, Content::Request, "words")?;
+    let words = results::json(asker, words).await?;
     Ok(json!({
         "caption": words["caption"],
         "lyrics": words["lyrics"],
@@ -119,8 +96,8 @@ async fn words(server: &Server, caller: &Caller, id: Uuid) -> Result<Value, ApiE
     }))
 }
 
-pub(super) async fn example(Asker(server, caller): Asker, request: Request) -> Answer {
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+pub(super) async fn example(asker: Asker, request: Request) -> Answer {
+    let body = Input::read(&asker, request, &[]).await?.into_object()?;
     let kind = text(&body, "sample_type")?.unwrap_or_else(|| "simple_mode".to_owned());
     let all: Map<String, Value> = serde_json::from_str(EXAMPLES)
         .map_err(|_| ApiError::internal("the examples cannot be read"))?;

@@ -68,6 +68,18 @@ impl Catalog for Two {
         vec![voice("vivian", false), voice("me", true), duo]
     }
 
+    fn model_of_voice(&self, name: &str) -> Option<String> {
+        let mut voices = self.voices().into_iter();
+        voices.find(|voice| voice.is_kept && voice.id == name).map(|voice| voice.model)
+    }
+
+    fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
+        let is_it = |model: &Model| name.map_or(model.is_default, |name| model.id == name);
+        let mut models = self.models().into_iter();
+        let found = models.find(|model| model.family == Family::Speech && is_it(model))?;
+        Some((found.id, found.speech?))
+    }
+
     fn remove_voice(&self, name: &str) -> Result<(), JobError> {
         match name {
             "me" => Ok(()),
@@ -93,10 +105,10 @@ impl Catalog for Two {
 
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
         let SongRequest { request: read, notices, .. } = match kind {
-            Kind::Generate => SongRequest::read(request)?,
-            Kind::Compose => ComposeRequest::read(request)?.song,
+            Kind::Generate => SongRequest::read(request.clone())?,
+            Kind::Compose => ComposeRequest::read(request.clone())?.song,
             Kind::Voice => {
-                VoiceRequest::read(request)?;
+                VoiceRequest::read(request.clone())?;
                 return Ok(Checked::default());
             }
             _ => return Ok(Checked::default()),

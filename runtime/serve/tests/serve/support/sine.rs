@@ -8,9 +8,9 @@ use std::{
 
 use acestep_engine::{Action, Audio, Encoding, Event, Format, Stage, Unit, save_audio};
 use acestep_serve::{
-    job::{Content, JobError, Kind},
+    job::{Content, JobError, Kind, RunOutput},
     preview::{Preview, PreviewFormat},
-    worker::{JobTask, RunOutput, Runner, Stopped},
+    worker::{JobTask, Runner, Stopped},
 };
 use serde_json::{Value, json};
 
@@ -90,16 +90,12 @@ impl Runner for Sine {
             Kind::Speak => speak(&mut task, &words, pause),
             Kind::Understand => understand(&mut task),
             Kind::Compose => compose(&mut task),
-            Kind::Encode => {
-                let frames = vec![0; 4 * 64 * 25];
-                write(&mut task, 1, Content::Latents, "1.latents", &frames)
-            }
+            Kind::Encode => write(&mut task, 1, Content::Latents, "latents", [0_u8; 4 * 64 * 25]),
             Kind::Decode => song(&mut task, 1, 48_000, 2),
             Kind::Voice => {
                 let voice =
                     json!({ "name": request["name"], "model": "tiny-speech", "seconds": 3 });
-                let text = voice.to_string();
-                write(&mut task, 1, Content::Description, "1.description.json", text.as_bytes())
+                write(&mut task, 1, Content::Description, "description.json", voice.to_string())
             }
         }
     }
@@ -118,7 +114,7 @@ fn gate(task: &JobTask<'_>, words: &str) -> Result<(), Stopped> {
 
 fn lines(task: &mut JobTask<'_>, track: u32) -> Result<(), Stopped> {
     let text = lrc(&task.job.request);
-    write(task, track, Content::Lrc, &format!("{track}.lrc"), text.as_bytes())
+    write(task, track, Content::Lrc, "lrc", text)
 }
 
 fn generate(task: &mut JobTask<'_>) -> Result<(), Stopped> {
@@ -144,12 +140,10 @@ fn generate(task: &mut JobTask<'_>) -> Result<(), Stopped> {
         song(task, track, 48_000, 2)?;
         lines(task, track)?;
         if resolved["caption"].as_str().is_some_and(|words| words.contains("picture")) {
-            let text = peaks().to_string();
-            write(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())?;
+            write(task, track, Content::Peaks, "peaks.json", peaks().to_string())?;
         }
         if request["latents"] == true {
-            let frames = vec![0; 4 * 64 * 25];
-            write(task, track, Content::Latents, &format!("{track}.latents"), &frames)?;
+            write(task, track, Content::Latents, "latents", [0_u8; 4 * 64 * 25])?;
         }
     }
     Ok(())
@@ -210,10 +204,10 @@ fn understand(task: &mut JobTask<'_>) -> Result<(), Stopped> {
         "caption": "a sine", "bpm": 120, "keyscale": "A major", "timesignature": "4",
         "duration": 1, "language": "en", "lyrics": "[Verse]\nla", "audio_codes": "1,2,3",
     });
-    write(task, 1, Content::Description, "1.description.json", words.to_string().as_bytes())?;
+    write(task, 1, Content::Description, "description.json", words.to_string())?;
     let mut request = words;
     request["vocal_language"] = "en".into();
-    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
+    write(task, 1, Content::Request, "request.json", request.to_string())
 }
 
 fn compose(task: &mut JobTask<'_>) -> Result<(), Stopped> {
@@ -235,7 +229,7 @@ fn compose(task: &mut JobTask<'_>) -> Result<(), Stopped> {
     if request["mode"] == "plan" {
         request["audio_codes"] = "17,4,42".into();
     }
-    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
+    write(task, 1, Content::Request, "request.json", request.to_string())
 }
 
 /// Songs differ in pitch and in loudness.
@@ -264,11 +258,12 @@ fn write(
     task: &mut JobTask<'_>,
     track: u32,
     content: Content,
-    name: &str,
-    bytes: &[u8],
+    suffix: &str,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Stopped> {
-    fs::write(task.folder.join(name), bytes)
+    let name = format!("{track}.{suffix}");
+    fs::write(task.folder.join(&name), bytes)
         .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
-    task.made.push(RunOutput { track, content, name: name.to_owned(), seed: None, seconds: None });
+    task.made.push(RunOutput { track, content, name, seed: None, seconds: None });
     Ok(())
 }

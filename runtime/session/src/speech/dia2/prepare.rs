@@ -1,6 +1,6 @@
 //! Dia2 as a model of speech.
 
-use std::{path::PathBuf, rc::Rc, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
@@ -8,18 +8,18 @@ use acestep_model::speech::dia2::Files;
 use acestep_speech::{
     Chunks, SpeechError, Voices as Kept,
     dia2::{
-        Dia2Error, Entry, FIELDS, MOST_PREFIX, Request, SAMPLE_RATE, Streams, check_request,
-        reader, streams, words_of_json,
+        Dia2Error, Entry, FIELDS, KeptSnapshot, MOST_PREFIX, Networks, Request, SAMPLE_RATE,
+        Streams, check_request, reader, streams, words_of_json,
     },
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Fields, PreparedVoice, Ready, SpeechInput, SpeechModel, SpeechOn as _, VoiceFile,
-        Written, check_fields, flag, in_line, read_kept, taken, text,
+        Advanced, Fields, PreparedVoice, Ready, SpeechInput, SpeechModel, VoiceFile, check_fields,
+        family::of_family, flag, in_line, kept::made_by, taken, text,
     },
-    Resident, Speaker, Words, check_memory, keep, longest, most_seconds,
+    Resident, Speaker, Words, check_memory, cut, encoded, longest, most_seconds,
 };
 use crate::SessionError;
 
@@ -204,24 +204,10 @@ pub(super) fn check_scripts(
 }
 
 impl SpeechModel for Dia2 {
-    fn name(&self) -> &str {
-        Files::name(self)
-    }
+    of_family!(|model: Dia2| model => Dia2, false);
 
     fn notices(&self) -> Vec<Notice> {
         Self::notices(self).into_iter().map(Notice).collect()
-    }
-
-    fn is_unchanged(&self) -> bool {
-        self.unchanged().is_ok()
-    }
-
-    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
-        let model = self;
-        let written = on_engine!(engine,
-        for<'a>(model: &'a Dia2, advanced: Advanced<'a>) -> Written,
-        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
-        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {
@@ -238,10 +224,6 @@ impl SpeechModel for Dia2 {
 
     fn can_append(&self) -> bool {
         true
-    }
-
-    fn at_once(&self, _engine: Engine) -> usize {
-        1
     }
 
     fn check(&self, text: &str, fields: &Fields, voices: Option<&Kept>) -> Result<(), Error> {
@@ -278,29 +260,8 @@ impl SpeechModel for Dia2 {
         };
         // Without guidance the networks work on one row.
         let scales = [2.0, 1.0].map(|scale| warmup(("cfg_scale", scale.into())));
-        let names = voices.map_or_else(Vec::new, |voices| voices.names().unwrap_or_default());
-        let own = names.into_iter().filter(|name| {
-            let kept = voices.and_then(|voices| read_kept(voices, name).ok());
-            kept.is_some_and(|kept| kept.model == SpeechModel::name(self))
-        });
+        let own = made_by(SpeechModel::name(self), voices).into_iter();
         scales.into_iter().chain(own.map(|name| warmup(("voice", name.into())))).collect()
-    }
-
-    fn prepare(
-        self: Arc<Self>,
-        input: SpeechInput<'_>,
-        engine: Engine,
-        observe: &dyn Observe,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready>, Error> {
-        let model = self;
-        on_engine!(engine,
-        for<'a>(model: Arc<Dia2>, input: SpeechInput<'a>, observe: &'a dyn Observe,
-                notices: &'a mut Vec<Notice>)
-            -> Result<Box<dyn Ready>, Error>,
-        |place: B| {
-            Rc::new(Resident::<B>::new(model, place, false)?).prepare(input, observe, notices)
-        })?
     }
 
     fn prepare_voice(
@@ -330,7 +291,17 @@ struct Recordings<'a> {
 
 impl PreparedVoice for Recordings<'_> {
     fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
-        let kept = keep(&self.speakers, self.model, engine, observe)?;
+        let recordings = self;
+        let kept = on_engine!(engine,
+        for<'a>(recordings: &'a Recordings<'a>, observe: &'a dyn Observe)
+            -> Result<KeptSnapshot, Error>,
+        |place: B| {
+            let Recordings { model, speakers } = recordings;
+            model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+            let networks = Networks::<B>::new(*model, place);
+            let speakers = cut(speakers, MOST_PREFIX, &streams(*model)?);
+            KeptSnapshot::new(encoded(&speakers, &networks, observe)?, &networks, observe)
+        })??;
         Ok(Box::new(kept))
     }
 }

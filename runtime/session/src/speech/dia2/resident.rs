@@ -314,7 +314,7 @@ impl<B: Backend> Ready for Turn<B> {
             };
             let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let (mut notices, dialogue) =
-                run(plan, snapshot, networks, (options, text), observe, &mut samples)?;
+                run(plan, snapshot, networks, options, text, observe, &mut samples)?;
             notices.extend(dialogue.left());
             all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
             sink.done(index, dialogue.spoken)?;

@@ -32,7 +32,8 @@ pub(super) fn run<B: Backend>(
     mut plan: Plan,
     snapshot: Option<&Snapshot<B>>,
     networks: &Networks<'_, B>,
-    (options, Text { first, mut more }): (Options, Text<'_, '_>),
+    options: Options,
+    Text { first, mut more }: Text<'_, '_>,
     observe: &dyn Observe,
     sink: &mut Pieces<'_>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
@@ -48,13 +49,7 @@ pub(super) fn run<B: Backend>(
         plan.entries.extend(entries);
     }
     let mut has_words = !plan.entries.iter().all(Entry::is_break);
-    let mut speaking = Speaking::begin(plan, snapshot, networks, options.chunks, observe)?;
-    if let Some(since) = options.since {
-        speaking = speaking.since(since);
-    }
-    if !options.keeps_samples {
-        speaking = speaking.without_samples();
-    }
+    let mut speaking = Speaking::begin(plan, snapshot, networks, options, observe)?;
     loop {
         match speaking.take_item() {
             Some(StreamItem::Samples(samples)) => sink(&samples, speaking.goes_on())?,

@@ -2,11 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    rc::Rc,
     sync::{Arc, OnceLock},
 };
 
-use acestep_engine::{Action, Engine, Error, Notice, Observe, files, on_engine, texts};
+use acestep_engine::{Engine, Error, Notice, Observe, files, on_engine, texts};
 use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_music::request::rename;
@@ -21,12 +20,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Fields, Ready, SpeechInput, SpeechModel, SpeechOn as _, Written, check_fields,
+        Advanced, Fields, Ready, SpeechInput, SpeechModel, check_fields, family::of_family,
         in_line, is_content, taken, text,
     },
     Resident,
 };
-use crate::SessionError;
+use crate::{SessionError, texts::unread};
 
 /// The directory with a dictionary of Japanese in a models directory.
 const DICTIONARY: &str = "naist-jdic";
@@ -164,24 +163,10 @@ fn known() -> Vec<&'static str> {
 }
 
 impl SpeechModel for Speaker {
-    fn name(&self) -> &str {
-        Files::name(&*self.model)
-    }
+    of_family!(|speaker: Speaker| &*speaker.model => Magpie);
 
     fn notices(&self) -> Vec<Notice> {
         self.model.notices().into_iter().map(Notice).collect()
-    }
-
-    fn is_unchanged(&self) -> bool {
-        self.model.unchanged().is_ok()
-    }
-
-    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
-        let model: &Magpie = &self.model;
-        let written = on_engine!(engine,
-        for<'a>(model: &'a Magpie, advanced: Advanced<'a>) -> Written,
-        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
-        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {
@@ -210,10 +195,6 @@ impl SpeechModel for Speaker {
         Some(USUAL_LANGUAGE)
     }
 
-    fn at_once(&self, _engine: Engine) -> usize {
-        1
-    }
-
     fn check(&self, text: &str, fields: &Fields, _voices: Option<&Voices>) -> Result<(), Error> {
         let Read { first, pinyin, open_jtalk } = read(fields.clone(), self)?;
         match pinyin.or(open_jtalk) {
@@ -237,34 +218,11 @@ impl SpeechModel for Speaker {
         let found = all.find(|fields| self.check(text, fields, None).is_ok());
         found.map(|fields| (text.to_owned(), fields)).into_iter().collect()
     }
-
-    fn prepare(
-        self: Arc<Self>,
-        input: SpeechInput<'_>,
-        engine: Engine,
-        observe: &dyn Observe,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready>, Error> {
-        let model = self;
-        on_engine!(engine,
-        for<'a>(model: Arc<Speaker>, input: SpeechInput<'a>, observe: &'a dyn Observe,
-                notices: &'a mut Vec<Notice>)
-            -> Result<Box<dyn Ready>, Error>,
-        |place: B| { Rc::new(Resident::<B>::new(model, place)?).prepare(input, observe, notices) })?
-    }
-}
-
-fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
-    files::read(path).map_err(|source| Error::File {
-        action: Action::Read,
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// Reads a file with a list of words.
 fn words(path: &Path) -> Result<Vec<JapaneseWord>, Error> {
-    serde_json::from_slice(&bytes_of(path)?).map_err(|error| {
+    serde_json::from_slice(&files::read(path).map_err(unread(path))?).map_err(|error| {
         let why = format!("`open_jtalk`: {error}");
         SessionError::SpeechFields { why }.into()
     })
@@ -272,7 +230,7 @@ fn words(path: &Path) -> Result<Vec<JapaneseWord>, Error> {
 
 /// Reads a table of syllables.
 pub(super) fn table(path: &Path) -> Result<Pinyin, Error> {
-    let bytes = bytes_of(path)?;
+    let bytes = files::read(path).map_err(unread(path))?;
     let bad = |why: String| SessionError::SpeechFields { why: format!("`pinyin`: {why}") };
     let text = texts::decode(&bytes).map_err(|why| bad(why.to_string()))?;
     Ok(Pinyin::read(&text)?)

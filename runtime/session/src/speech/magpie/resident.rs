@@ -5,8 +5,8 @@ use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 use acestep_engine::{Engine, Error, Notice, Observe, SharedRef};
 use acestep_model::{Backend, Place, speech::magpie::Checkpoint};
 use acestep_speech::{
-    Options,
-    magpie::{Networks, Pinyin, Plan},
+    Options, StreamItem,
+    magpie::{Networks, Pinyin, Plan, Speaking},
 };
 use serde_json::json;
 
@@ -14,12 +14,12 @@ use super::{
     super::{
         Fields, Sink, SpeechInput, SpeechModel,
         files::Seen,
+        of_line,
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
     },
     check_memory,
     prepare::{Speaker, read, table},
-    speak_with,
 };
 
 /// A model with its networks.
@@ -126,7 +126,18 @@ impl<B: Backend> Ready for Turn<B> {
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
         no_more(more, self.on.model().name())?;
-        let (plans, options) = (self.plans.clone(), (options, self.lines));
-        speak_with::<B>(plans, &self.on.networks, options, observe, sink)
+        let mut notices = Vec::new();
+        for (index, plan) in self.plans.iter().enumerate() {
+            notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, self.lines)));
+            // Only the first text waits for what was before the run.
+            let options = Options { since: options.since.filter(|_| index == 0), ..options };
+            for made in Speaking::begin(plan.clone(), &self.on.networks, options, observe)? {
+                match made? {
+                    StreamItem::Samples(samples) => sink.samples(index, &samples)?,
+                    StreamItem::Done(spoken) => sink.done(index, spoken)?,
+                }
+            }
+        }
+        Ok(notices)
     }
 }

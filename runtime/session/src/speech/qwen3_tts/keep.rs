@@ -1,21 +1,21 @@
 //! Kept voices: made from recordings.
 
-use acestep_engine::{Audio, Engine, Error, Observe, on_engine};
+use acestep_engine::{Engine, Error, Observe, on_engine};
 use acestep_import::{Layout, Qwen3Tts, SPEECH_MODELS};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
     Options,
-    qwen3_tts::{KeptVoice, Networks, Plan, Request, Voice, check_request, language_of},
+    qwen3_tts::{KeptVoice, Networks, Plan, Request, check_request, language_of},
 };
 
-use super::check_memory;
-use crate::SessionError;
+use super::{
+    super::{PreparedVoice, VoiceFile},
+    check_memory,
+    voice::{MOST_SECONDS, VoiceSource},
+};
 
 /// Text of the prompt from which the state of a voice is taken; the state does not depend on it.
 const ANY_TEXT: &str = ".";
-
-/// The longest recording of a kept voice: its state grows with it.
-const MOST_SECONDS: f64 = 120.0;
 
 /// Opens the first installed base model.
 ///
@@ -46,54 +46,46 @@ pub(super) fn keep_request(language: Option<String>, model: &Qwen3Tts) -> Result
     Ok(request)
 }
 
-/// Refuses a model that does not fit into memory while it keeps the voice of a recording and its words.
-///
-/// # Errors
-/// The errors of [`check_memory`].
-pub(super) fn check_keep(
-    (recording, transcript): (&Audio, Option<&str>),
-    model: &Qwen3Tts,
-    engine: Engine,
-) -> Result<(), Error> {
-    let options = Options { batch_size: 1, ..Options::default() };
-    let recorded = Some((recording.seconds(), transcript.is_some()));
-    check_memory(model, engine, options, MOST_SECONDS as usize * 13, recorded)
+/// A recording whose voice will be kept.
+pub(super) struct Recording<'a> {
+    model: &'a Qwen3Tts,
+    request: Request,
+    source: VoiceSource,
 }
 
-/// Refuses a recording that would make a kept voice too large.
-///
-/// # Errors
-/// [`SessionError::LongRecording`].
-pub(super) fn check_recording(recording: &Audio) -> Result<(), Error> {
-    match recording.seconds() > MOST_SECONDS {
-        true => Err(SessionError::LongRecording { most: MOST_SECONDS }.into()),
-        false => Ok(()),
+impl<'a> Recording<'a> {
+    /// The voice of `source`, a recording, for `request`: see [`keep_request`].
+    ///
+    /// # Errors
+    /// The errors of [`check_memory`].
+    pub(super) fn new(
+        model: &'a Qwen3Tts,
+        request: Request,
+        source: VoiceSource,
+        engine: Engine,
+    ) -> Result<Self, Error> {
+        let options = Options { batch_size: 1, ..Options::default() };
+        check_memory(model, engine, options, MOST_SECONDS as usize * 13, source.recorded())?;
+        Ok(Self { model, request, source })
     }
 }
 
-/// Makes a kept voice of a recording and its words.
-///
-/// # Errors
-/// The errors of [`Voice::of_recording`] and [`KeptVoice::new`]; [`Error::NoDevice`].
-pub(super) fn keep(
-    request: &Request,
-    (recording, transcript): (&Audio, Option<&str>),
-    model: &Qwen3Tts,
-    engine: Engine,
-    observe: &dyn Observe,
-) -> Result<KeptVoice, Error> {
-    on_engine!(engine,
-    for<'a>(request: &'a Request, recording: &'a Audio, transcript: Option<&'a str>,
-            model: &'a Qwen3Tts, observe: &'a dyn Observe)
-        -> Result<KeptVoice, Error>,
-    |place: B| {
-        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(model, place);
-        let voice = Voice::of_recording(recording, transcript, &networks, observe)?;
-        let plan = Plan::new(request, Some(voice), 0, model)?;
-        let language = request.language.as_deref().unwrap_or("auto");
-        KeptVoice::new(&plan, language, recording.seconds(), &networks)
-    })?
+impl PreparedVoice for Recording<'_> {
+    fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
+        let recording = self;
+        let kept = on_engine!(engine,
+        for<'a>(recording: &'a Recording<'a>, observe: &'a dyn Observe) -> Result<KeptVoice, Error>,
+        |place: B| {
+            let Recording { model, request, source } = recording;
+            model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+            let networks = Networks::<B>::new(*model, place);
+            let plan = Plan::new(request, source.load(&networks, observe)?.voice, 0, *model)?;
+            let language = request.language.as_deref().unwrap_or("auto");
+            let (seconds, _) = source.recorded().expect("the source is a recording");
+            KeptVoice::new(&plan, language, seconds, &networks)
+        })??;
+        Ok(Box::new(kept))
+    }
 }
 
 #[cfg(test)]

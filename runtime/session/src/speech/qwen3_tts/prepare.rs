@@ -2,29 +2,29 @@
 
 use std::{
     path::{Path, PathBuf},
-    rc::Rc,
     sync::Arc,
 };
 
-use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read as audio, on_engine};
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
-use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
+use acestep_model::speech::qwen3_tts::{Files, ModelType};
 use acestep_speech::{
-    Voices,
+    Options, Voices,
     qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_transcript, language_of},
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Fields, LEAST_SECONDS, PreparedVoice, Ready, SpeechInput, SpeechModel,
-        SpeechOn as _, VoiceFile, Written, check_fields, flag, in_line, read_kept, taken, text,
+        Advanced, Fields, PreparedVoice, Ready, SpeechInput, SpeechModel, check_fields,
+        family::of_family, flag, in_line, kept::made_by, taken, text,
     },
-    Resident, VoiceSource, at_once, check, check_keep, check_recording, find, keep, keep_request,
-    positions,
+    Recording, Resident, VoiceSource, check, find, keep_request, positions,
 };
 use crate::SessionError;
 
+/// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
+const AT_ONCE_ON_GPU: usize = 4;
 /// Fields of a recording.
 const RECORDING: [&str; 2] = ["reference", "transcript"];
 /// Fields of a voice that is kept.
@@ -124,9 +124,7 @@ pub(super) fn most_positions(
 }
 
 impl SpeechModel for Qwen3Tts {
-    fn name(&self) -> &str {
-        acestep_model::speech::qwen3_tts::Files::name(self)
-    }
+    of_family!(|model: Qwen3Tts| model => Qwen3Tts);
 
     fn notices(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
@@ -136,18 +134,6 @@ impl SpeechModel for Qwen3Tts {
         }
         notices.extend(Self::notices(self).into_iter().map(Notice));
         notices
-    }
-
-    fn is_unchanged(&self) -> bool {
-        self.unchanged().is_ok()
-    }
-
-    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
-        let model = self;
-        let written = on_engine!(engine,
-        for<'a>(model: &'a Qwen3Tts, advanced: Advanced<'a>) -> Written,
-        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
-        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {
@@ -175,7 +161,7 @@ impl SpeechModel for Qwen3Tts {
     }
 
     fn at_once(&self, engine: Engine) -> usize {
-        at_once(engine)
+        if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
     }
 
     fn check(&self, text: &str, fields: &Fields, voices: Option<&Voices>) -> Result<(), Error> {
@@ -207,33 +193,14 @@ impl SpeechModel for Qwen3Tts {
         };
         match self.config().tts_model_type {
             ModelType::Base => {
-                let Some(voices) = voices else { return Vec::new() };
-                let names = voices.names().unwrap_or_default().into_iter();
-                let own = |name: &String| {
-                    read_kept(voices, name).is_ok_and(|kept| kept.model == SpeechModel::name(self))
-                };
-                names.filter(own).map(|name| warmup("voice", &name)).collect()
+                let own = made_by(SpeechModel::name(self), voices);
+                own.iter().map(|name| warmup("voice", name)).collect()
             }
             ModelType::CustomVoice => {
                 self.voices().iter().take(1).map(|name| warmup("voice", name)).collect()
             }
             ModelType::VoiceDesign => vec![warmup("instruct", "a calm voice")],
         }
-    }
-
-    fn prepare(
-        self: Arc<Self>,
-        input: SpeechInput<'_>,
-        engine: Engine,
-        observe: &dyn Observe,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Ready>, Error> {
-        let model = self;
-        on_engine!(engine,
-        for<'a>(model: Arc<Qwen3Tts>, input: SpeechInput<'a>, observe: &'a dyn Observe,
-                notices: &'a mut Vec<Notice>)
-            -> Result<Box<dyn Ready>, Error>,
-        |place: B| { Rc::new(Resident::<B>::new(model, place)?).prepare(input, observe, notices) })?
     }
 
     fn prepare_voice(
@@ -255,27 +222,8 @@ impl SpeechModel for Qwen3Tts {
             let why = "a voice of this model is made of a `reference`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         };
-        let (recording, more) =
-            audio::recording(Path::new(&reference), LEAST_SECONDS, SAMPLE_RATE, observe)?;
-        notices.extend(more);
-        check_recording(&recording)?;
-        check_keep((&recording, transcript.as_deref()), self, engine)?;
-        Ok(Box::new(Recording { model: self, request, recording, transcript }))
-    }
-}
-
-/// A recording whose voice will be kept.
-struct Recording<'a> {
-    model: &'a Qwen3Tts,
-    request: Request,
-    recording: Audio,
-    transcript: Option<String>,
-}
-
-impl PreparedVoice for Recording<'_> {
-    fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
-        let heard = (&self.recording, self.transcript.as_deref());
-        Ok(Box::new(keep(&self.request, heard, self.model, engine, observe)?))
+        let source = VoiceSource::recording(Path::new(&reference), transcript, observe, notices)?;
+        Ok(Box::new(Recording::new(self, request, source, engine)?))
     }
 }
 

@@ -9,21 +9,20 @@ use acestep_model::{
     speech::qwen3_tts::{Checkpoint, Files as _},
 };
 use acestep_speech::{
-    Options, Voices,
-    qwen3_tts::{Networks, Request},
+    Options, StreamItem, Voices,
+    qwen3_tts::{Networks, Plan, Request, Speaking},
 };
 
 use super::{
     super::{
         Fields, Sink, SpeechInput, SpeechModel,
         files::Seen,
-        given,
+        given, of_line,
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
     },
-    Loaded, SpeechTask, VoiceSource, check_memory,
+    Loaded, VoiceSource, check_memory,
     prepare::{self, Read},
-    speak_with,
 };
 
 /// A recording by its file and its words, or a kept voice by its file.
@@ -182,10 +181,23 @@ impl<B: Backend> Ready for Turn<B> {
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
-        let Self { on, requests, heard, lines, .. } = self;
+        let Self { on, requests, heard: (source, _), .. } = self;
         no_more(more, on.model().name())?;
         let loaded = self.loaded(observe)?;
-        let speech = SpeechTask { requests, voice: &heard.0, options, lines: *lines };
-        speak_with::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
+        let Loaded { voice, snapshot } = &*loaded;
+        let plan = |request| Plan::new(request, voice.clone(), 0, &*on.model);
+        let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+        let unused = source.unused(snapshot.as_ref(), &plans);
+        let mut notices: Vec<Notice> = unused.into_iter().collect();
+        for (index, plan) in plans.iter().enumerate() {
+            notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, self.lines)));
+        }
+        for made in Speaking::begin(plans, snapshot.as_ref(), &on.networks, options, observe)? {
+            match made? {
+                (index, StreamItem::Samples(samples)) => sink.samples(index, &samples)?,
+                (index, StreamItem::Done(spoken)) => sink.done(index, spoken)?,
+            }
+        }
+        Ok(notices)
     }
 }

@@ -13,8 +13,11 @@ use acestep_speech::{
     qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice},
 };
 
-use super::{super::LEAST_SECONDS, check_recording};
+use super::super::LEAST_SECONDS;
 use crate::SessionError;
+
+/// The longest recording: the state of a kept voice grows with it.
+pub(super) const MOST_SECONDS: f64 = 120.0;
 
 /// The source of a voice.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ impl VoiceSource {
     /// Reads the recording at `path`.
     ///
     /// # Errors
-    /// The errors of [`read::recording`] and [`check_recording`].
+    /// The errors of [`read::recording`]; [`SessionError::LongRecording`].
     pub(super) fn recording(
         path: &Path,
         transcript: Option<String>,
@@ -62,9 +65,11 @@ impl VoiceSource {
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
         let (audio, more) = read::recording(path, LEAST_SECONDS, SAMPLE_RATE, observe)?;
-        check_recording(&audio)?;
         notices.extend(more);
-        Ok(Self::Recording(audio, transcript))
+        match audio.seconds() > MOST_SECONDS {
+            true => Err(SessionError::LongRecording { most: MOST_SECONDS }.into()),
+            false => Ok(Self::Recording(audio, transcript)),
+        }
     }
 
     /// Returns the voice called `name` of `model`: a base model has none but kept voices.
@@ -91,20 +96,14 @@ impl VoiceSource {
 
     /// Returns the seconds of a recording that is encoded, and true if its words are encoded with it.
     pub(super) fn recorded(&self) -> Option<(f64, bool)> {
-        match self {
-            Self::Recording(audio, words) => Some((audio.seconds(), words.is_some())),
-            Self::Model | Self::Kept(_) => None,
-        }
+        let Self::Recording(audio, words) = self else { return None };
+        Some((audio.seconds(), words.is_some()))
     }
 
     /// Bytes of the samples of a recording.
     pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Self::Recording(audio, _) => {
-                audio.channels.iter().map(|samples| size_of_val(&samples[..]) as u64).sum()
-            }
-            Self::Model | Self::Kept(_) => 0,
-        }
+        let Self::Recording(audio, _) = self else { return 0 };
+        audio.channels.iter().map(|samples| size_of_val(&samples[..]) as u64).sum()
     }
 
     /// True for the voice of a recording.
@@ -114,18 +113,14 @@ impl VoiceSource {
 
     /// Returns the language of the state of a kept voice.
     pub(super) fn language(&self) -> Option<&str> {
-        match self {
-            Self::Kept(kept) => Some(&kept.language),
-            Self::Model | Self::Recording(..) => None,
-        }
+        let Self::Kept(kept) = self else { return None };
+        Some(&kept.language)
     }
 
     /// Returns the kept voice, if it is one.
     pub(super) fn kept(&self) -> Option<Voice> {
-        match self {
-            Self::Kept(kept) => Some(kept.voice.clone()),
-            Self::Model | Self::Recording(..) => None,
-        }
+        let Self::Kept(kept) = self else { return None };
+        Some(kept.voice.clone())
     }
 
     /// Returns the voice for these networks: a recording is encoded, the state of a kept voice is copied to

@@ -38,10 +38,9 @@ fn logits(width: usize, id: u32) -> Vec<f32> {
 impl Scripted {
     fn of(steps: &Value) -> Self {
         let steps = steps.as_array().expect("steps");
-        let number = |step: &Value, at: usize| step[at].as_u64().expect("a number");
-        let first = steps.first().map_or(0, |step| number(step, 0)) as usize;
+        let first = steps.first().map_or(0, |step| count(&step[0]));
         // A forced word is written as id 2, and is action 1 of the network.
-        let actions = steps.iter().map(|step| number(step, 1).min(1) as u32).collect();
+        let actions = steps.iter().map(|step| count(&step[1]).min(1) as u32).collect();
         Self { actions, first, calls: RefCell::default() }
     }
 }
@@ -106,12 +105,11 @@ fn chooser(scale: f32) -> Chooser {
 }
 
 fn count(value: &Value) -> usize {
-    value.as_u64().expect("a count") as usize
+    testing::of(value)
 }
 
 fn compare(name: &str, golden: &Value) {
-    let tokenizer = testing::tokenizer();
-    let reader = testing::reader(&tokenizer);
+    let reader = testing::reader();
     let streams = streams(&golden["checkpoint"]);
     let networks = Scripted::of(&golden["steps"]);
     let prefix = golden["prefix"].as_array().map(|files| {
@@ -161,8 +159,7 @@ fn compare(name: &str, golden: &Value) {
     assert_eq!(state.step + 1, count(&golden["grid_columns"]), "{name}");
     assert_eq!(frames.len(), count(&golden["aligned_frames"]), "{name}");
     assert_eq!(frames.len() * 1920, count(&golden["samples"]), "{name}");
-    let transcript: Vec<_> =
-        golden["transcript"].as_array().expect("words").iter().map(testing::spoken).collect();
+    let transcript = testing::transcript(&golden["transcript"]);
     assert_eq!(state.machine.transcript(), transcript, "{name}");
     let first = heard.first().expect("a first frame");
     let from = if golden["include_prefix"] == true { 0 } else { of_prefix };
@@ -208,8 +205,7 @@ fn every_run_takes_the_steps_of_the_reference() {
 #[test]
 fn a_recording_gives_the_text_of_the_reference() {
     let golden = testing::json("runs.json");
-    let tokenizer = testing::tokenizer();
-    let reader = testing::reader(&tokenizer);
+    let reader = testing::reader();
     let run = &golden["prefix1"];
     let streams = streams(&run["checkpoint"]);
     let prefix = Prefix::new(&recordings(1), &reader, 200).expect("a prefix");
@@ -231,8 +227,7 @@ fn a_recording_gives_the_text_of_the_reference() {
 #[test]
 fn requests_from_a_kept_state_take_the_steps_of_the_server() {
     let golden = &testing::json("runs.json")["server"];
-    let tokenizer = testing::tokenizer();
-    let reader = testing::reader(&tokenizer);
+    let reader = testing::reader();
     let streams = streams(&Value::Null);
     let prefix = Prefix::new(&recordings(1), &reader, 200).expect("a prefix");
     let quiet = Scripted { actions: Vec::new(), first: 0, calls: RefCell::default() };
@@ -287,10 +282,9 @@ fn requests_from_a_kept_state_take_the_steps_of_the_server() {
 
 #[test]
 fn the_limit_of_steps_ends_a_run() {
-    let tokenizer = testing::tokenizer();
     let streams = streams(&Value::Null);
     let networks = Scripted { actions: Vec::new(), first: 0, calls: RefCell::default() };
-    let script = testing::reader(&tokenizer).script("[S1] hello there").expect("entries");
+    let script = testing::reader().script("[S1] hello there").expect("entries");
     let grid = streams.grid(streams.ids.audio_pad);
     let state = RunState::fresh(0, 1, grid, streams.machine(script, 2), &streams);
     let mut run = Run::new(state, (0, 12), chooser(1.0), streams, networks);

@@ -22,7 +22,7 @@ pub(super) fn tokens(config: &TokenizerConfig) -> Result<Vec<String>, MagpieErro
     let own_marks = if is_arabic { ARABIC } else { HINDI };
     let bad = |field: &str, version: Option<u32>| {
         let why = format!("version {version:?} is not known");
-        Err(MagpieError::bad_setting(field.to_owned(), why))
+        Err(MagpieError::bad_setting(field, why))
     };
     let latin = match (config.charset_version, is_arabic) {
         (Some(1), true) => [letters, letters, LOWER, UPPER],
@@ -49,7 +49,7 @@ pub(super) fn tokens(config: &TokenizerConfig) -> Result<Vec<String>, MagpieErro
 /// # Errors
 /// [`MagpieError::Setting`] for another class than `JapaneseKatakanaAccentG2p`, or an unknown case.
 pub(super) fn case_in_japanese(config: &TokenizerConfig) -> Result<Case, MagpieError> {
-    let none = || MagpieError::bad_setting("g2p".to_owned(), "there is none".to_owned());
+    let none = || MagpieError::bad_setting("g2p", "there is none");
     let g2p = config.g2p.as_ref().ok_or_else(none)?;
     g2p.check_class("JapaneseKatakanaAccentG2p")?;
     let case = g2p.ascii_letter_case.as_deref().unwrap_or("lower");

@@ -175,7 +175,7 @@ impl G2pConfig {
             None => Ok(()),
             Some(other) => {
                 let why = format!("the class `{other}` is not supported, only `{expected}`");
-                Err(MagpieError::bad_setting("g2p._target_".to_owned(), why))
+                Err(MagpieError::bad_setting("g2p._target_", why))
             }
         }
     }

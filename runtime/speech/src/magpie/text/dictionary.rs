@@ -29,7 +29,7 @@ impl Case {
             "mixed" => Ok(Self::Mixed),
             other => {
                 let why = format!("`{other}` is not `upper`, `lower` or `mixed`");
-                Err(MagpieError::bad_setting(key.to_owned(), why))
+                Err(MagpieError::bad_setting(key, why))
             }
         }
     }
@@ -99,7 +99,7 @@ fn each(
         let line = line.trim();
         let Some((word, pronunciation)) = line.split_once(char::is_whitespace) else {
             let why = format!("line {} has a word without a pronunciation", number + 1);
-            return Err(MagpieError::bad_setting("phoneme_dict".to_owned(), why));
+            return Err(MagpieError::bad_setting("phoneme_dict", why));
         };
         let is_symbol = |c: &char| !c.is_whitespace() && (has_stresses || !STRESSES.contains(c));
         let pronunciation = pronunciation.chars().filter(is_symbol).collect();
@@ -158,7 +158,7 @@ impl Dictionary {
         let entry = |(number, line): (usize, &str)| {
             let (word, symbols) = line.split_once('\t').ok_or_else(|| {
                 let why = format!("line {} has no tab", number + 1);
-                MagpieError::bad_setting("parsed_phoneme_dict".to_owned(), why)
+                MagpieError::bad_setting("parsed_phoneme_dict", why)
             })?;
             let first = symbols.chars().filter(|c| !c.is_whitespace()).collect();
             Ok((word.to_owned(), Entry { first, has_others: false }))

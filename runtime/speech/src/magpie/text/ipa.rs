@@ -54,17 +54,14 @@ impl Ipa {
         config: &TokenizerConfig,
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
     ) -> Result<Self, MagpieError> {
-        let absent = || {
-            let why = "there is no dictionary of phonemes".to_owned();
-            MagpieError::bad_setting("g2p".to_owned(), why)
-        };
+        let absent = || MagpieError::bad_setting("g2p", "there is no dictionary of phonemes");
         let g2p = config.g2p.as_ref().ok_or_else(absent)?;
         g2p.check_class("IpaG2p")?;
         if g2p.locale != config.locale {
             let [own, other] =
                 [&g2p.locale, &config.locale].map(|locale| locale.as_deref().unwrap_or("null"));
             let why = format!("it is `{own}`, but `locale` is `{other}`");
-            return Err(MagpieError::bad_setting("g2p.locale".to_owned(), why));
+            return Err(MagpieError::bad_setting("g2p.locale", why));
         }
         let case = g2p.grapheme_case.as_deref().unwrap_or("upper");
         let case = Case::read("g2p.grapheme_case", case)?;

@@ -20,29 +20,19 @@ const TABLE: [(&str, &[&str]); 9] = [
     ("ja", &["japanese_phoneme", "japanese"]),
 ];
 
-/// Returns the tokenizer of a language for a file without a mapping, if one of `names` is it.
-pub fn tokenizer_of<'a>(language: &str, names: &[&'a str]) -> Option<&'a str> {
-    let (_, wanted) = TABLE.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))?;
-    wanted.iter().find_map(|wanted| names.iter().copied().find(|name| name == wanted))
-}
-
-/// Returns the spelling of a language in a file without a mapping: `en` for `EN` and `English`.
-pub(super) fn spelling(language: &str) -> Option<&'static str> {
-    languages::meant(language, &TABLE.map(|(own, _)| own))
-}
-
-/// Returns the languages of a file without a mapping.
-pub(super) fn known_languages(names: &[&str]) -> Vec<String> {
-    let languages = TABLE.iter().map(|(language, _)| *language);
-    languages.filter(|own| tokenizer_of(own, names).is_some()).map(str::to_owned).collect()
-}
-
-/// The tokenizers of each language, from the file.
+/// The tokenizers of each language.
 #[derive(Debug)]
 pub(super) struct Mapping(Vec<(String, Vec<String>)>);
 
 impl Mapping {
-    pub(super) fn read(map: &Map<String, Value>) -> Result<Self, MagpieError> {
+    /// Reads the mapping of a file; a file without one has the mapping of the reference.
+    pub(super) fn read(map: Option<&Map<String, Value>>) -> Result<Self, MagpieError> {
+        let Some(map) = map else {
+            let of = |(language, names): &(&str, &[&str])| {
+                ((*language).to_owned(), names.iter().map(|name| (*name).to_owned()).collect())
+            };
+            return Ok(Self(TABLE.iter().map(of).collect()));
+        };
         let of = |(language, value): (&String, &Value)| {
             let names = match value {
                 Value::String(name) => Some(vec![name.clone()]),
@@ -52,24 +42,21 @@ impl Mapping {
                 _ => None,
             };
             let field = format!("language_to_tokenizer_mapping.{language}");
-            let bad = || MagpieError::bad_setting(field, "it is no list of names".to_owned());
+            let bad = || MagpieError::bad_setting(field, "it is no list of names");
             Ok((language.clone(), names.ok_or_else(bad)?))
         };
         map.iter().map(of).collect::<Result<_, _>>().map(Self)
     }
 
-    fn of(&self, language: &str) -> Option<&(String, Vec<String>)> {
-        self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))
-    }
-
-    /// Returns the spelling of a language in the file: `pt-BR` for `pt-br` and `pt`.
+    /// Returns the spelling of a language: `pt-BR` for `pt-br` and `pt`, `en` for `English`.
     pub(super) fn spelling(&self, language: &str) -> Option<&str> {
         let known: Vec<&str> = self.0.iter().map(|(own, _)| &**own).collect();
         languages::meant(language, &known)
     }
 
+    /// Returns the tokenizer of a language, if one of `names` is it.
     pub(super) fn tokenizer_of<'a>(&self, language: &str, names: &[&'a str]) -> Option<&'a str> {
-        let (_, wanted) = self.of(language)?;
+        let (_, wanted) = self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(language))?;
         wanted.iter().find_map(|wanted| names.iter().copied().find(|name| name == wanted))
     }
 

@@ -37,14 +37,14 @@ impl Mandarin {
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
         vocabulary: Option<&[String]>,
     ) -> Result<(Self, Vec<String>), MagpieError> {
-        let bad = |why: &str| MagpieError::bad_setting("g2p".to_owned(), why.to_owned());
+        let bad = |why: &str| MagpieError::bad_setting("g2p", why);
         let g2p = config.g2p.as_ref().ok_or_else(|| bad("there is none"))?;
         g2p.check_class("ChineseG2p")?;
         if g2p.word_segmenter.as_deref() != Some("jieba") {
             // Without one, the words are those of pypinyin's own tables, which no file has.
             let own = g2p.word_segmenter.as_deref().unwrap_or("null");
             let why = format!("it is `{own}`, only `jieba` is supported");
-            return Err(MagpieError::bad_setting("g2p.word_segmenter".to_owned(), why));
+            return Err(MagpieError::bad_setting("g2p.word_segmenter", why));
         }
         let dictionary = g2p.dictionary(artefact)?.ok_or_else(|| bad("there is no dictionary"))?;
         let letters = g2p.ascii_letter_case.as_deref().unwrap_or("lower");

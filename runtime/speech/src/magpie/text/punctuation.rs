@@ -29,7 +29,7 @@ pub(super) fn punctuation(locale: Option<&str>) -> Result<Vec<&'static str>, Mag
         Some("ko-KR") => ("·–—…《》「」『』〜", ""),
         Some(other) => {
             let why = format!("`{other}` is not a locale with a list of punctuation");
-            return Err(MagpieError::bad_setting("locale".to_owned(), why));
+            return Err(MagpieError::bad_setting("locale", why));
         }
     };
     let mut marks: Vec<_> = symbols(COMMON).chain(symbols(own)).collect();

@@ -11,7 +11,6 @@ use super::{
     charsets,
     config::{TokenizerConfig, Version},
     japanese,
-    language::tokenizer_of,
     open_jtalk::FILES,
     punctuation::punctuation,
     tokenizer::{Kind, Tokenizer},
@@ -24,7 +23,7 @@ fn tokenizers(model: &str) -> Tokenizers {
     let config: TextConfig = serde_json::from_value(file["config"].clone()).expect("settings");
     let artefact = |name: &str| match file["artefacts"][name].as_str() {
         Some(text) => Ok(text.to_owned()),
-        None => Err(MagpieError::bad_setting(name.to_owned(), "it is absent".to_owned())),
+        None => Err(MagpieError::bad_setting(name, "it is absent")),
     };
     Tokenizers::read(&config, &artefact).expect("tokenizers")
 }
@@ -242,11 +241,12 @@ fn the_case_of_a_language_does_not_matter() {
 
 #[test]
 fn the_tokenizer_of_a_language_is_the_reference_s_or_none() {
+    let mapping = Mapping::read(None).expect("a table");
     for case in list(&golden("tokens.json")["tokenizer_for_language"]) {
         let available = strings(&case["available"]);
         let names: Vec<_> = available.iter().map(String::as_str).collect();
         let language = text(&case["language"]);
-        match tokenizer_of(language, &names) {
+        match mapping.tokenizer_of(language, &names) {
             Some(name) => assert_eq!(name, case["chosen"], "{language} of {names:?}"),
             // The reference takes English or the first one.
             None => {
@@ -311,12 +311,18 @@ fn written(config: Value, files: &[(&str, &str)]) -> Result<Tokenizers, MagpieEr
     Tokenizers::read(&config, &artefact)
 }
 
-/// Returns the symbols of a text by the first of the tokenizers.
-fn symbols(own: &Tokenizers, language: &str, text: &str) -> String {
+/// Returns the symbols of ids of the first of the tokenizers.
+fn symbols(own: &Tokenizers, ids: Vec<u32>) -> Vec<&str> {
     let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
     let tokens = tokens.expect("a list");
+    ids.into_iter().map(|id| &*tokens[id as usize]).collect()
+}
+
+/// Returns the symbols of a text by the first of the tokenizers that a test writes.
+fn of_text(config: Value, files: &[(&str, &str)], language: &str, text: &str) -> String {
+    let own = written(config, files).expect("tokenizers");
     let ids = own.encode(language, text, Tools::default()).expect("ids").ids;
-    ids.into_iter().map(|id| tokens[id as usize].clone()).collect()
+    symbols(&own, ids).concat()
 }
 
 /// `IpaG2p` has `ignore_ambiguous_words: bool = True`, and a null is not true. The words are spelled
@@ -334,7 +340,7 @@ fn a_word_with_several_pronunciations_is_spelled_unless_the_file_says_otherwise(
         let config = serde_json::json!({
             "text_tokenizers": { "english_phoneme": { "_target_": "IPATokenizer", "g2p": g2p } },
         });
-        symbols(&written(config, &[("d", dictionary)]).expect("tokenizers"), "en", text)
+        of_text(config, &[("d", dictionary)], "en", text)
     };
     assert_eq!(ids(None, "upper", "read seat"), "#R#E#A#D t");
     assert_eq!(ids(Some(true.into()), "upper", "reads seats"), "#R#E#A#D#S ts");

@@ -76,12 +76,12 @@ impl Tokenizer {
                 let model = config.pretrained_model.as_deref().unwrap_or_default();
                 if !model.contains("byt5") {
                     let why = format!("`{model}` is not a tokenizer of bytes");
-                    return Err(MagpieError::bad_setting("pretrained_model".to_owned(), why));
+                    return Err(MagpieError::bad_setting("pretrained_model", why));
                 }
                 return Ok(Self::Bytes);
             }
             ABSENT => {
-                let bad = || MagpieError::bad_setting("size".to_owned(), "it is absent".to_owned());
+                let bad = || MagpieError::bad_setting("size", "it is absent");
                 return Ok(Self::Absent(config.size.ok_or_else(bad)?));
             }
             "IPATokenizer" => {
@@ -105,7 +105,7 @@ impl Tokenizer {
             }
             other => {
                 let why = format!("tokenizers of the class `{other}` are not supported");
-                return Err(MagpieError::bad_setting("_target_".to_owned(), why));
+                return Err(MagpieError::bad_setting("_target_", why));
             }
         };
         // Only texts of phonemes keep each of several spaces.

@@ -1,13 +1,15 @@
 //! States of a dialogue that are kept and restored.
 
-use acestep_engine::{Error, Unobserved, files::Existing};
+use std::cell::RefCell;
+
+use acestep_engine::{Error, Event, Unobserved, files::Existing};
 use acestep_speech::{
     Chunks, SpeechError,
     dia2::{KeptSnapshot, Plan, Request, Snapshot, Speakers, Speaking, StepNetworks as _},
 };
 use burn_flex::Flex;
 
-use super::{Notices, SCRIPT, model, networks, recording, request, same, spoken};
+use super::{SCRIPT, model, networks, recording, request, same, spoken};
 
 /// Also from a file, and after another script was spoken from it.
 #[test]
@@ -77,10 +79,15 @@ fn row_14_a_snapshot_of_recordings_that_are_too_long_is_cut_with_a_notice() {
     let model = model();
     let networks = networks(&model);
     let recordings = [recording(&networks)];
-    let notices = Notices(std::cell::RefCell::default());
-    let snapshot = Snapshot::within(5, &recordings, 1, &networks, &notices).expect("a snapshot");
+    let notices = RefCell::new(Vec::new());
+    let observe = |event: Event| {
+        if let Event::Noticed(notice) = event {
+            notices.borrow_mut().push(notice.0);
+        }
+    };
+    let snapshot = Snapshot::within(5, &recordings, 1, &networks, &observe).expect("a snapshot");
     assert_eq!(snapshot.start(), 5 + 6);
-    let notices = notices.0.into_inner();
+    let notices = notices.take();
     assert!(notices[0].starts_with("5 frames of the recordings are used"), "{notices:?}");
     // The same as of a recording that ends there.
     let mut short = recordings[0].clone();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Host, bench::repeated, families, host::Quiet, measure::BenchStage};
+use crate::{Host, bench::repeated, families, host::QUIET, measure::BenchStage};
 
 /// A run as `--json` writes it: a step of 380 GFLOP and a token of 0.5e9 weights.
 fn run(dtype: &str, preset: &str, load: f64) -> Value {
@@ -136,7 +136,7 @@ fn a_file_that_is_cut_or_empty_or_another_is_named_with_its_remedy() {
         let error = BenchRun::read(&path).expect_err(text);
         let message = format!("`{}` is not a whole result of `bench` in JSON", path.display());
         assert_eq!(error.to_string(), message);
-        assert!(Quiet.hint(&error).is_some_and(|hint| hint.contains("measure again")));
+        assert!(QUIET.hint(&error).is_some_and(|hint| hint.contains("measure again")));
         assert!(error.source().is_some(), "the cause is kept");
     }
     std::fs::write(&path, &whole).expect("a file");

@@ -21,12 +21,8 @@ pub(crate) enum Extent {
 use Extent::{Edge, Quick, Released};
 
 /// Attention without padding.
-const fn seen(
-    [batch, heads, kv_heads, queries, keys, width]: [usize; 6],
-    visibility: acestep_model::kernel::Visibility,
-) -> Operation {
-    let hidden = Hidden::Nothing;
-    Attend(Attention { batch, heads, kv_heads, queries, keys, width, visibility, hidden })
+const fn seen(sizes: [usize; 6], visibility: acestep_model::kernel::Visibility) -> Operation {
+    padded(sizes, visibility, Hidden::Nothing)
 }
 
 /// Attention with padding.

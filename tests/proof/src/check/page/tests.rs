@@ -1,120 +1,68 @@
+use serde_json::{Value, json};
+
 use super::*;
-use crate::{
-    machine::Machine,
-    measure::ceilings::Ceilings,
-    rows::{Ceiling, Kernel, Length, Rounded, Speed, Summary, Torch, Verified},
-};
+use crate::rows::Torch;
 
 fn results() -> Results {
-    Results {
-        date: "2026-11-21 12:00 UTC".into(),
-        version: "0.1.0".into(),
-        commit: Some("abc1234".into()),
-        quick: false,
-        dtype: "bf16".into(),
-        machine: Machine {
-            device: "cuda:0".into(),
-            name: Some("NVIDIA H200".into()),
-            memory_bytes: Some(150_754_820_096),
-            driver: Some("570.86".into()),
-            backend: Some("fusion<cubecl<cuda>>".into()),
-            processor: "Some CPU".into(),
-            cores: 16,
-            main_memory_bytes: 137_000_000_000,
+    let length = |seconds: f64, dtype: &str, repeats: bool, notes: &[&str], latents: Value| {
+        json!({
+            "seconds": seconds, "dtype": dtype, "samples": 1, "expected_samples": 1, "quietest": 0.1,
+            "repeats": repeats, "notes": notes, "latents": latents, "wall_s": 0.25,
+        })
+    };
+    let speed = |id: &str| {
+        json!({
+            "id": id, "unit": "1 step", "dtype": "bf16", "wall_s": 0.012, "median_s": 0.0121,
+            "flop": 1.1e12, "weight_bytes": 3.2e9, "floor_s": 0.006, "share_of_floor": 0.5,
+            "rate": 12.0, "rate_unit": "ms/step",
+        })
+    };
+    let speeds = ["turbo dit 30 s", "vae 30 s"].map(speed);
+    let results = json!({
+        "date": "2026-11-21 12:00 UTC", "version": "0.1.0", "commit": "abc1234", "quick": false,
+        "dtype": "bf16",
+        "machine": {
+            "device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 150_754_820_096_u64,
+            "driver": "570.86", "backend": "fusion<cubecl<cuda>>", "processor": "Some CPU",
+            "cores": 16, "main_memory_bytes": 137_000_000_000_u64,
         },
-        parts: vec![Summary {
-            name: "kernels".into(),
-            passed: 2,
-            failed: 1,
-            skipped: 1,
-            seconds: 12.4,
-            problems: vec!["snake 1 x 1: not finite".into()],
-            not_run: vec!["everything in f16: the device lacks it".into()],
+        "parts": [{
+            "name": "kernels", "passed": 2, "failed": 1, "skipped": 1, "seconds": 12.4,
+            "problems": ["snake 1 x 1: not finite"],
+            "not_run": ["everything in f16: the device lacks it"],
         }],
-        verified: vec![Verified {
-            set: "a".into(),
-            component: "DiT".into(),
-            passed: 3,
-            failed: 0,
-            skipped: 1,
-            worst_share: 0.254,
+        "verified": [{
+            "set": "a", "component": "DiT", "passed": 3, "failed": 0, "skipped": 1,
+            "worst_share": 0.254,
         }],
-        kernels: vec![Kernel {
-            operation: "attention".into(),
-            shape: "1 x 16/8 x 375 x 375 x 128, full".into(),
-            dtype: "bf16".into(),
-            error: Some(0.0021),
-            tolerance: 0.016,
-            kernel_s: Some(52e-6),
-            reference_s: Some(208e-6),
+        "kernels": [{
+            "operation": "attention", "shape": "1 x 16/8 x 375 x 375 x 128, full", "dtype": "bf16",
+            "error": 0.0021, "tolerance": 0.016, "kernel_s": 52e-6, "reference_s": 208e-6,
         }],
-        rounded: vec![Rounded {
-            network: "the language model".into(),
-            dtype: "q8".into(),
-            from_f32: Some(0.00812),
-            from_bf16: None,
-            same_tokens: Some(0.97),
+        "rounded": [{
+            "network": "the language model", "dtype": "q8", "from_f32": 0.00812,
+            "from_bf16": null, "same_tokens": 0.97,
         }],
-        lengths: vec![
-            Length {
-                seconds: 37.3,
-                dtype: "f32".into(),
-                samples: 1,
-                expected_samples: 1,
-                quietest: 0.1,
-                repeats: false,
-                overflowed: vec![],
-                notes: vec![],
-                latents: Some(Distance { relative_rms: 2.5e-6, tolerance: 1e-4, processor: None }),
-                sound: None,
-                wall_s: 0.25,
-            },
-            Length {
-                seconds: 240.0,
-                dtype: "bf16".into(),
-                samples: 1,
-                expected_samples: 1,
-                quietest: 0.1,
-                repeats: true,
-                overflowed: vec![],
-                notes: vec!["the VAE did not fit; again with 224 frames".into()],
-                latents: Some(Distance {
-                    relative_rms: 0.051,
-                    tolerance: 0.104,
-                    processor: Some(0.052),
-                }),
-                sound: None,
-                wall_s: 0.25,
-            },
+        "lengths": [
+            length(37.3, "f32", false, &[], json!({ "relative_rms": 2.5e-6, "tolerance": 1e-4 })),
+            length(
+                240.0,
+                "bf16",
+                true,
+                &["the VAE did not fit; again with 224 frames"],
+                json!({ "relative_rms": 0.051, "tolerance": 0.104, "processor": 0.052 }),
+            ),
         ],
-        ceilings: vec![Ceiling {
-            dtype: "bf16".into(),
-            measured: Ceilings { flop_per_s: 7.9e14, bytes_per_s: 4.1e12 },
-        }],
-        speeds: ["turbo dit 30 s", "vae 30 s"].map(speed).into(),
-        torch: Some("2.15.0 on NVIDIA H200".into()),
-        torch_speeds: vec![
+        "ceilings": [{ "dtype": "bf16", "flop_per_s": 7.9e14, "bytes_per_s": 4.1e12 }],
+        "speeds": speeds,
+        "torch": "2.15.0 on NVIDIA H200",
+        "torch_speeds": [
             torch("turbo dit 30 s", "eager", Some(0.02)),
             torch("turbo dit 30 s", "graph", None),
             torch("turbo dit 30 s", "compile", Some(0.016)),
         ],
-    }
-}
-
-fn speed(id: &str) -> Speed {
-    Speed {
-        id: id.into(),
-        unit: "1 step".into(),
-        dtype: "bf16".into(),
-        wall_s: 0.012,
-        median_s: 0.0121,
-        flop: 1.1e12,
-        weight_bytes: 3.2e9,
-        floor_s: 0.006,
-        share_of_floor: 0.5,
-        rate: 12.0,
-        rate_unit: "ms/step".into(),
-    }
+    });
+    serde_json::from_value(results).expect("results")
 }
 
 fn torch(id: &str, mode: &str, wall_s: Option<f64>) -> Torch {

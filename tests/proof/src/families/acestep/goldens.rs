@@ -50,116 +50,65 @@ const fn of_vae(of: &'static [(&'static str, f64)]) -> Bounds {
 }
 
 /// The files of tensors.
+#[rustfmt::skip]
 pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    const OF_ENCODER: &[(&str, f64)] = &[("mean", 5e-5), ("scale", 4e-5), ("std", 3e-5), ("sample", 5e-5)];
+    const OF_TIME: &[(&str, f64)] = &[("proj", 2e-6), ("temb", 3e-6), ("sinusoid", 3e-6)];
+    const OF_CONDITION: &[(&str, f64)] = &[("encoder_hidden_states", 2e-5), ("mask", 0.0), ("", 2e-5)];
     vec![
-        Tensors::new("vae_decode", "VAE decoder", of_vae(&[("", 5e-5)]), |sheet, of, place| {
-            networks::vae_decode(sheet, of.checkpoints.vae()?, place)
-        }),
-        Tensors::new(
-            "vae_encode",
-            "VAE encoder",
-            of_vae(&[("mean", 5e-5), ("scale", 4e-5), ("std", 3e-5), ("sample", 5e-5)]),
-            |sheet, of, place| networks::vae_encode(sheet, of.checkpoints.vae()?, place),
-        ),
-        Tensors::new("vae_tiled", "VAE decoder", of_vae(&[("", 5e-5)]), |sheet, of, place| {
-            networks::vae_tiled(sheet, of.checkpoints.vae()?, place)
-        }),
-        Tensors::new(
-            "dit_time",
-            "DiT",
-            bounds(&[("proj", 2e-6), ("temb", 3e-6), ("sinusoid", 3e-6)]),
-            |sheet, of, place| networks::dit_time(sheet, of.checkpoints.turbo()?, place),
-        ),
-        Tensors::new("dit_forward", "DiT", bounds(&[("", 2e-5)]), |sheet, of, place| {
-            networks::dit_forward(sheet, of.checkpoints.turbo()?, place)
-        }),
+        Tensors::new("vae_decode", "VAE decoder", of_vae(&[("", 5e-5)]), networks::vae_decode),
+        Tensors::new("vae_encode", "VAE encoder", of_vae(OF_ENCODER), networks::vae_encode),
+        Tensors::new("vae_tiled", "VAE decoder", of_vae(&[("", 5e-5)]), networks::vae_tiled),
+        Tensors::new("dit_time", "DiT", bounds(OF_TIME), networks::dit_time),
+        Tensors::new("dit_forward", "DiT", bounds(&[("", 2e-5)]), networks::dit_forward),
         // The bound of the same output in `dit_forward`.
-        Tensors::new("bf16_time", "DiT", bounds(&[("velocity", 2e-5)]), |sheet, of, place| {
-            let inputs = of.set.tensors("dit_forward.safetensors").ok();
-            networks::bf16_time(sheet, of.checkpoints.turbo()?, inputs.as_ref(), place)
-        }),
-        Tensors::new(
-            "cond_encoder",
-            "condition encoder",
-            bounds(&[("encoder_hidden_states", 2e-5), ("mask", 0.0), ("", 2e-5)]),
-            |sheet, of, place| networks::cond_encoder(sheet, of.checkpoints.turbo()?, place),
-        ),
-        Tensors::new(
-            "audio_tokenizer",
-            "audio codes",
-            bounds(&[("", 7e-6)]),
-            |sheet, of, place| networks::audio_tokenizer(sheet, of.checkpoints.turbo()?, place),
-        ),
-        Tensors::new("silence", "silence", bounds(&[]), |sheet, of, place| {
-            networks::silence(sheet, of.checkpoints.turbo()?, place)
-        }),
-        Tensors::new(
-            "text_encoder",
-            "text encoder",
-            bounds(&[("last_hidden_state", 2e-5)]),
-            |sheet, of, place| networks::text_encoder(sheet, of.checkpoints.text_encoder()?, place),
-        ),
-        Tensors::new(
-            "sampling_turbo",
-            "flow matching",
-            bounds(&[
-                (".latents", 8e-5),
-                // Each step has the bound of a velocity, the inputs the bound of their network.
-                (".step", 2e-5),
-                ("encoder_hidden_states", 2e-5),
-                ("context_latents", 7e-6),
-                // Times are decimal fractions in f32: one unit in the last place.
-                ("timesteps", 1e-7),
-            ]),
-            |sheet, of, place| sampling::runs(sheet, of.checkpoints.turbo()?, true, place),
-        ),
+        Tensors::new("bf16_time", "DiT", bounds(&[("velocity", 2e-5)]), networks::bf16_time),
+        Tensors::new("cond_encoder", "condition encoder", bounds(OF_CONDITION), networks::cond_encoder),
+        Tensors::new("audio_tokenizer", "audio codes", bounds(&[("", 7e-6)]), networks::audio_tokenizer),
+        Tensors::new("silence", "silence", bounds(&[]), networks::silence),
+        Tensors::new("text_encoder", "text encoder", bounds(&[("last_hidden_state", 2e-5)]), networks::text_encoder),
+        Tensors::new("sampling_turbo", "flow matching", bounds(OF_TURBO), sampling::turbo),
         // As for turbo.
-        Tensors::new(
-            "sampling_base",
-            "flow matching",
-            bounds(&[(".latents", 3e-4), (".step", 2e-5), ("timesteps", 1e-7)]),
-            |sheet, of, place| sampling::runs(sheet, of.checkpoints.base()?, false, place),
-        ),
-        Tensors::new("guidance", "flow matching", bounds(&[("", 4e-5)]), |sheet, _, place| {
-            sampling::guidance::<B>(sheet, &place.device)
-        }),
-        Tensors::new(
-            "e2e",
-            "whole song",
-            bounds(&[
-                // Each part of a run has the bound of its network.
-                ("encoder_hidden_states", 2e-5),
-                ("text_hidden_states", 2e-5),
-                // A source is encoded by the VAE, codes are detokenised, and the rest is copied.
-                ("src_latents", 5e-5),
-                ("target_latents_input", 5e-5),
-                ("context_latents", 5e-5),
-                (".latents", 8e-5),
-                ("wave", 5e-5),
-            ]),
-            |sheet, of, place| e2e::run(sheet, of.checkpoints.whole()?, place),
-        ),
-        // Normals: PyTorch's logarithm and cosine in f32 are polynomials, wrong by at most two
-        // units.
-        Tensors::new("rng", "noise", bounds(&[("randn", 1e-6)]), |sheet, _, _| {
-            noise::streams(sheet)
-        }),
-        Tensors::new(
-            "lm",
-            LANGUAGE,
-            bounds(&[
-                ("decode_logits", 4e-5),
-                ("prefill_logits", 4e-5),
-                (".logits", 4e-5),
-                // The trunk is the same as the text encoder's, so it has the same bound.
-                (".act.", 2e-5),
-                // Guidance at scale 2 is `2 c - u`: twice the error of `c` plus the error of `u`.
-                ("cfg2_logits", 3.0 * 4e-5),
-            ]),
-            |sheet, of, place| language::scores(sheet, of.checkpoints.language_model()?, place),
-        ),
+        Tensors::new("sampling_base", "flow matching", bounds(&[(".latents", 3e-4), (".step", 2e-5), ("timesteps", 1e-7)]), sampling::base),
+        Tensors::new("guidance", "flow matching", bounds(&[("", 4e-5)]), sampling::guidance),
+        Tensors::new("e2e", "whole song", bounds(OF_SONG), e2e::run),
+        // Normals: PyTorch's logarithm and cosine in f32 are polynomials, wrong by at most two units.
+        Tensors::new("rng", "noise", bounds(&[("randn", 1e-6)]), noise::streams),
+        Tensors::new("lm", LANGUAGE, bounds(OF_LANGUAGE), language::scores),
     ]
 }
+
+const OF_TURBO: &[(&str, f64)] = &[
+    (".latents", 8e-5),
+    // Each step has the bound of a velocity, the inputs the bound of their network.
+    (".step", 2e-5),
+    ("encoder_hidden_states", 2e-5),
+    ("context_latents", 7e-6),
+    // Times are decimal fractions in f32: one unit in the last place.
+    ("timesteps", 1e-7),
+];
+
+/// Each part of a run has the bound of its network.
+const OF_SONG: &[(&str, f64)] = &[
+    ("encoder_hidden_states", 2e-5),
+    ("text_hidden_states", 2e-5),
+    // A source is encoded by the VAE, codes are detokenised, and the rest is copied.
+    ("src_latents", 5e-5),
+    ("target_latents_input", 5e-5),
+    ("context_latents", 5e-5),
+    (".latents", 8e-5),
+    ("wave", 5e-5),
+];
+
+const OF_LANGUAGE: &[(&str, f64)] = &[
+    ("decode_logits", 4e-5),
+    ("prefill_logits", 4e-5),
+    (".logits", 4e-5),
+    // The trunk is the same as the text encoder's, so it has the same bound.
+    (".act.", 2e-5),
+    // Guidance at scale 2 is `2 c - u`: twice the error of `c` plus the error of `u`.
+    ("cfg2_logits", 3.0 * 4e-5),
+];
 
 /// The files of text.
 ///
@@ -167,24 +116,12 @@ pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
 /// Of these files only the token ids of the real vocabulary are compared here.
 pub(crate) fn texts<B: Backend>() -> Vec<Texts<B>> {
     vec![
-        Texts::new("lm_e2e.json", LANGUAGE, |page, content, of, place| {
-            language::runs(page, content, of.checkpoints.language.as_ref(), place)
-        }),
-        Texts::new("dit_prompts.json", TEXT, |page, content, of, _| {
-            texts::prompts(page, content, of.checkpoints)
-        }),
-        Texts::new("tokenizer_cases.json", TEXT, |page, content, of, _| {
-            texts::tokens(page, content, of.checkpoints)
-        }),
-        Texts::new("lm_prompts.json", LANGUAGE, |page, content, of, _| {
-            texts::language_prompts(page, content, of.checkpoints)
-        }),
-        Texts::new("constrained_decoding.json", LANGUAGE, |page, content, of, _| {
-            texts::constrained(page, content, of.checkpoints)
-        }),
-        Texts::new("prefix_trees_full.json", LANGUAGE, |page, content, of, _| {
-            texts::trees(page, content, of.checkpoints)
-        }),
+        Texts::new("lm_e2e.json", LANGUAGE, language::runs),
+        Texts::new("dit_prompts.json", TEXT, texts::prompts),
+        Texts::new("tokenizer_cases.json", TEXT, texts::tokens),
+        Texts::new("lm_prompts.json", LANGUAGE, texts::language_prompts),
+        Texts::new("constrained_decoding.json", LANGUAGE, texts::constrained),
+        Texts::new("prefix_trees_full.json", LANGUAGE, texts::trees),
         // Pure logic, and a description of how the goldens were made.
         Texts::none("cot_yaml.json"),
         Texts::none("lm_sampling.json"),

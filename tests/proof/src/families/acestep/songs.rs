@@ -285,7 +285,7 @@ mod tests {
     use acestep_music::stage;
 
     use super::*;
-    use crate::host::Quiet;
+    use crate::host::QUIET;
 
     #[test]
     fn a_distance_is_a_share_of_what_was_expected() {
@@ -303,7 +303,7 @@ mod tests {
             Line::Length(row) => rows.borrow_mut().push(row),
             other => panic!("{other:?}"),
         };
-        run(0, true, None, engine, &Quiet, &tell).expect("songs");
+        run(0, true, None, engine, &QUIET, &tell).expect("songs");
         let [exact, narrow] = &rows.take()[..] else { panic!("a row a type") };
         let distances = |row: &Length| [row.latents, row.sound].map(|d| d.expect("compared"));
         for (distance, tolerance) in distances(exact).into_iter().zip([LATENTS, SOUND]) {
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_a_run_got_over_is_written_down() {
-        let listener = Listener { told: RefCell::default(), host: &Quiet };
+        let listener = Listener { told: RefCell::default(), host: &QUIET };
         listener.event(Event::Loading(stage::VAE));
         listener.event(Event::Overflowed { who: "the VAE", dtype: DType::F16 });
         listener.event(Event::Again { stage: stage::VAE, frames: 224, why: "full".into() });

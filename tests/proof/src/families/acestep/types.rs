@@ -178,7 +178,7 @@ mod tests {
     use acestep_engine::Device;
 
     use super::*;
-    use crate::host::Quiet;
+    use crate::host::QUIET;
 
     #[test]
     fn int8_is_further_from_f32_than_bf16_in_both_networks() {
@@ -189,7 +189,7 @@ mod tests {
                 Line::Rounded(row) => rows.borrow_mut().push(row),
                 other => panic!("{other:?}"),
             };
-            run(index, true, None, engine, &Quiet, &tell).expect("rows");
+            run(index, true, None, engine, &QUIET, &tell).expect("rows");
             let rows = rows.take();
             let types: Vec<&str> = rows.iter().map(|row| row.dtype.as_str()).collect();
             assert_eq!(types, ["bf16", "q8"]);
@@ -216,7 +216,7 @@ mod tests {
             _ => vec![0.0, 0.0],
         };
         let types = [DType::F32, DType::BF16, DType::I8];
-        compare("a network", &types, &Quiet, &tell, |dtype| Ok((values(dtype), None)))
+        compare("a network", &types, &QUIET, &tell, |dtype| Ok((values(dtype), None)))
             .expect("rows");
         let shares: Vec<_> = rows.take().iter().map(|row| (row.from_f32, row.from_bf16)).collect();
         assert_eq!(shares, [(Some(0.8), None), (Some(1.0), Some(1.0))]);

@@ -9,15 +9,18 @@ use acestep_model::{
     kernel::Precision,
     speech::{
         dia2::{Checkpoint, Files},
-        mimi::{DecoderState, EncoderState},
+        mimi::{Decoder, DecoderState, EncoderState},
     },
 };
 use anyhow::{Result, anyhow};
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::golden::{
-    sheet::{Activations, Sheet, ids, loaded},
-    tolerance::worse,
+use crate::{
+    families::GoldenSource,
+    golden::{
+        sheet::{Activations, Sheet, ids, loaded},
+        tolerance::worse,
+    },
 };
 
 /// Compares activations under the names of the goldens.
@@ -62,10 +65,10 @@ fn exact<B: Backend>(sheet: &mut Sheet<'_>, name: &str, codes: Tensor<B, 2, Int>
 /// The encoder, of whole signals.
 pub(super) fn encode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Dia2,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let encoder = loaded(Checkpoint::<B>::codec_encoder(model, place))?;
+    let encoder = loaded(Checkpoint::<B>::codec_encoder(of.dialogue.any()?, place))?;
     sheet.inputs(|name| name.contains(".in."));
     for case in sheet.golden.tags(".in.wave") {
         let wave = sheet.golden.tensor::<B, 1>(&format!("{case}.in.wave"), &place.device)?;
@@ -87,14 +90,17 @@ pub(super) fn encode<B: Backend>(
     Ok(())
 }
 
+fn decoder<B: Backend>(model: &Dia2, place: &Place<B>) -> Result<Decoder<B>> {
+    loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))
+}
+
 /// The decoder, of whole signals.
 pub(super) fn decode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Dia2,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let decoder =
-        loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
+    let decoder = decoder(of.dialogue.any()?, place)?;
     sheet.inputs(|name| name.contains(".in."));
     for case in sheet.golden.tags(".in.codes") {
         let codes = codes_of(sheet, &format!("{case}.in.codes"), place)?;
@@ -121,9 +127,10 @@ pub(super) fn decode<B: Backend>(
 /// Both, frame by frame.
 pub(super) fn stream<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Dia2,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
+    let model = of.dialogue.any()?;
     sheet.inputs(|name| name.starts_with("in.") || name.contains(".in."));
     sheet.attempt("enc.", |sheet| {
         let encoder = loaded(Checkpoint::<B>::codec_encoder(model, place))?;
@@ -140,8 +147,7 @@ pub(super) fn stream<B: Backend>(
     let why = "this program keeps the inputs of a transposed convolution in place of its outputs";
     sheet.skip_all(why, |name| name.ends_with(".partial"));
     sheet.attempt("", |sheet| {
-        let decoder =
-            loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
+        let decoder = decoder(model, place)?;
         let codes = codes_of(sheet, "in.codes", place)?;
         let mut state = DecoderState::default();
         let mut parts = Vec::new();
@@ -168,8 +174,6 @@ pub(super) fn stream<B: Backend>(
 
 /// Compares the past of every convolution: in the order of [`Decoder::state_to_data`], the
 /// up-sampling, the transformer with its lengths, and the convolutions.
-///
-/// [`Decoder::state_to_data`]: acestep_model::speech::mimi::Decoder::state_to_data
 fn pasts(sheet: &mut Sheet<'_>, model: &Dia2, state: Vec<TensorData>) {
     let config = model.codec_config();
     let (layers, stages) = (config.num_hidden_layers, config.upsampling_ratios.len());

@@ -1,13 +1,21 @@
 //! Guidance as a filter of candidates, and draws by given numbers.
 
+use acestep_model::{Backend, Place, speech::dia2::Files as _};
 use acestep_speech::dia2::{DrawSettings, Guidance, Uniforms, ban};
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::golden::sheet::Sheet;
+use crate::{families::GoldenSource, golden::sheet::Sheet};
 
-/// All of guidance and draws. `banned` are the ids that are no codes.
-pub(super) fn compare(sheet: &mut Sheet<'_>, banned: &[u32]) -> Result<()> {
+/// All of guidance and draws.
+pub(super) fn compare<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    of: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
+    let data = &of.dialogue.any()?.config().data;
+    // Ids that are no codes.
+    let banned = [data.audio_pad(), data.audio_bos()];
     sheet.inputs(|name| name.ends_with(".logits") || name.ends_with(".us"));
     let golden = sheet.golden;
     let list = |key: &str| golden.note(key).as_array().cloned().unwrap_or_default();
@@ -27,7 +35,7 @@ pub(super) fn compare(sheet: &mut Sheet<'_>, banned: &[u32]) -> Result<()> {
             let values: Vec<f32> =
                 kept.iter().map(|logit| if logit.is_finite() { *logit } else { 0.0 }).collect();
             sheet.close_values(&format!("{name}.kept"), &[1, 1, width], &values);
-            ban(&mut kept, banned);
+            ban(&mut kept, &banned);
             sheet.exact(&format!("{name}.keep_cb0"), &[1, 1, width], &is_kept(&kept));
             Ok(())
         })?;

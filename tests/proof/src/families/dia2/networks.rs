@@ -9,10 +9,13 @@ use acestep_model::{
     speech::dia2::{Backbone, BackboneState, Checkpoint, Depformer},
 };
 use anyhow::Result;
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
-use super::{DialogueModels, runs::keys_values};
-use crate::golden::sheet::{Sheet, in_bf16, loaded};
+use super::runs::keys_values;
+use crate::{
+    families::GoldenSource,
+    golden::sheet::{Sheet, in_bf16, loaded},
+};
 
 /// Values of every tapped name: those of all steps, one after the other, and the shape of one.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ impl Steps {
     fn read(sheet: &Sheet<'_>, case: &str) -> Result<Self> {
         let name = format!("{case}.in.tokens");
         let [_, rows, channels] = sheet.golden.dims(&name)?;
-        let ids: Vec<u32> = sheet.golden.whole(&name)?.iter().map(|&id| id as u32).collect();
+        let ids = sheet.golden.ids(&name)?;
         let row = |row: &[u32]| row.to_vec();
         let step = |step: &[u32]| step.chunks(channels).map(row).collect();
         let positions = sheet.golden.whole(&format!("{case}.in.positions"))?;
@@ -84,14 +87,14 @@ impl Steps {
 /// The backbone, step by step.
 pub(super) fn backbone<B: Backend>(
     sheet: &mut Sheet<'_>,
-    models: &DialogueModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     let load = |model: &Dia2, place: &Place<B>| loaded(Checkpoint::<B>::backbone(model, place));
     sheet.inputs(|name| name.contains(".in."));
     for case in sheet.golden.tags(".in.tokens") {
         sheet.attempt(&format!("{case}."), |sheet| {
-            let model = models.of(&case)?;
+            let model = of.dialogue.of(&case)?;
             let steps = Steps::read(sheet, &case)?;
             let prefix = format!("{case}.");
             let network = load(model, place)?;
@@ -109,8 +112,8 @@ pub(super) fn backbone<B: Backend>(
                 for (name, (shape, values)) in outputs.0 {
                     let steps = values.len() / shape.iter().product::<usize>();
                     let shape = [steps, shape[0], shape[1]];
-                    let data = burn::tensor::TensorData::new(values, shape);
-                    let ours = Tensor::<B, 3>::from_data(data, &place.device);
+                    let ours = TensorData::new(values, shape);
+                    let ours = Tensor::<B, 3>::from_data(ours, &place.device);
                     sheet.near(&format!("{case}.bf16.{name}"), ours);
                 }
             }
@@ -169,7 +172,7 @@ fn interleaved(rows: [&[f32]; 2], width: usize) -> Vec<f32> {
 /// The depformer, stage by stage.
 pub(super) fn depformer<B: Backend>(
     sheet: &mut Sheet<'_>,
-    models: &DialogueModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     let load = |model: &Dia2, place: &Place<B>| loaded(Checkpoint::<B>::depformer(model, place));
@@ -179,7 +182,7 @@ pub(super) fn depformer<B: Backend>(
             continue;
         }
         sheet.attempt(prefix, |sheet| {
-            let model = models.of(prefix)?;
+            let model = of.dialogue.of(prefix)?;
             let network = load(model, place)?;
             let shape = [network.stages(), 2, network.codes()];
             let rows = frame(sheet, prefix, &network, place, None)?.map(|row| row.concat());
@@ -199,8 +202,8 @@ pub(super) fn depformer<B: Backend>(
                 let network = load(model, &place)?;
                 let rows = frame(sheet, prefix, &network, &place, None)?.map(|row| row.concat());
                 let logits = interleaved([&rows[0], &rows[1]], shape[2]);
-                let data = burn::tensor::TensorData::new(logits, shape);
-                let ours = Tensor::<B, 3>::from_data(data, &place.device);
+                let ours = TensorData::new(logits, shape);
+                let ours = Tensor::<B, 3>::from_data(ours, &place.device);
                 sheet.near(&format!("{prefix}bf16.logits"), ours);
             }
             Ok(())

@@ -13,11 +13,14 @@ use acestep_speech::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::{DialogueModels, recorded::Recorded, recordings::recordings};
-use crate::golden::{page::Page, set::Set, sheet::Sheet};
+use super::{recorded::Recorded, recordings::recordings};
+use crate::{
+    families::GoldenSource,
+    golden::{page::Page, set::Set, sheet::Sheet},
+};
 
 /// The runs of `logic/runs.json`, except those of the server.
-pub(super) fn notes(set: &Set) -> Result<Vec<(String, Value)>> {
+fn notes(set: &Set) -> Result<Vec<(String, Value)>> {
     let runs = set.json("logic/runs.json")?;
     let runs = runs.as_object().into_iter().flatten();
     Ok(runs
@@ -65,16 +68,16 @@ fn drawing(uniforms: Option<Vec<f32>>, plan: &Plan) -> Box<dyn Drawing> {
 /// All stored runs.
 pub(super) fn generate<B: Backend>(
     sheet: &mut Sheet<'_>,
-    set: &Set,
-    models: &DialogueModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".us"));
     let golden = sheet.golden;
     let is_stored = |tag: &str| golden.has(&format!("{tag}.grid"));
-    for (tag, note) in notes(set)?.into_iter().filter(|(tag, _)| is_stored(tag)) {
-        let model = models.of(&tag)?;
-        sheet.attempt(&format!("{tag}."), |sheet| run(sheet, &tag, &note, set, model, place))?;
+    for (tag, note) in notes(&of.set)?.into_iter().filter(|(tag, _)| is_stored(tag)) {
+        let model = of.dialogue.of(&tag)?;
+        sheet
+            .attempt(&format!("{tag}."), |sheet| run(sheet, &tag, &note, &of.set, model, place))?;
     }
     Ok(())
 }
@@ -181,13 +184,13 @@ pub(super) fn codes(sheet: &mut Sheet<'_>, name: &str, frames: &[Vec<u32>]) {
 /// The state after recordings, their codes, and linear resampling.
 pub(super) fn prefix<B: Backend>(
     sheet: &mut Sheet<'_>,
-    set: &Set,
-    models: &DialogueModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
+    let set = &of.set;
     sheet.inputs(|name| name.starts_with("wave") || name.ends_with(".in"));
     sheet.attempt("codes2", |sheet| {
-        let networks = Networks::<B>::new(models.of("")?, place.clone());
+        let networks = Networks::<B>::new(of.dialogue.of("")?, place.clone());
         let recordings = recordings(set, &["pre1.wav", "pre2.wav"], &networks)?;
         let frames: Vec<_> = recordings.into_iter().flat_map(|of| of.frames).collect();
         codes(sheet, "codes2", &frames);
@@ -203,7 +206,7 @@ pub(super) fn prefix<B: Backend>(
         })?;
     }
     for (tag, note) in notes(set)?.into_iter().filter(|(_, note)| note["prefix"].is_array()) {
-        let model = models.of(&tag)?;
+        let model = of.dialogue.of(&tag)?;
         sheet.attempt(&format!("{tag}."), |sheet| {
             let networks = Networks::<B>::new(model, place.clone());
             let plan = plan(set, &note, &networks)?;
@@ -269,18 +272,13 @@ pub(super) fn keys_values<B: Backend>(
 /// The times of the words, and the ends of the runs.
 pub(super) fn times<B: Backend>(
     page: Page<'_>,
-    set: &Set,
-    models: &DialogueModels,
+    _: &Value,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
+    let set = &of.set;
     for (tag, note) in notes(set)? {
-        let model = match models.of(&tag) {
-            Ok(model) => model,
-            Err(lacks) => {
-                page.skip(tag, &lacks.to_string());
-                continue;
-            }
-        };
+        let Some(model) = page.found(&tag, of.dialogue.of(&tag)) else { continue };
         if note["prefix"].is_array() && !set.names().any(|name| name == "prefix.safetensors") {
             page.skip(tag, "no recordings among the goldens");
             continue;

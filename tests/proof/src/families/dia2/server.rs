@@ -14,22 +14,23 @@ use acestep_speech::{
 use anyhow::Result;
 
 use super::{
-    DialogueModels,
     recorded::Recorded,
     recordings::recordings,
     runs::{buffer, codes, first, keys_values, step_tokens},
 };
-use crate::golden::{set::Set, sheet::Sheet};
+use crate::{
+    families::GoldenSource,
+    golden::{set::Set, sheet::Sheet},
+};
 
 /// All of the server.
 pub(super) fn compare<B: Backend>(
     sheet: &mut Sheet<'_>,
-    set: &Set,
-    models: &DialogueModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let model = models.of("")?;
-    sheet.attempt("", |sheet| all(sheet, set, model, place))
+    let model = of.dialogue.of("")?;
+    sheet.attempt("", |sheet| all(sheet, &of.set, model, place))
 }
 
 fn all<B: Backend>(sheet: &mut Sheet<'_>, set: &Set, model: &Dia2, place: &Place<B>) -> Result<()> {

@@ -11,14 +11,17 @@ use acestep_model::{
     },
 };
 use anyhow::{Context, Result};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::DType;
 use serde_json::{Value, json};
 
-use crate::measure::{
-    Cost, Rate, Run,
-    clock::{self, wait},
-    conv, matvec,
-    weights::{random, random_weights},
+use crate::{
+    families::released,
+    measure::{
+        Cost, Rate, Run,
+        clock::{self, wait},
+        conv, layer, matvec,
+        weights::{codes, random, random_weights},
+    },
 };
 
 /// The work of a stage.
@@ -47,7 +50,8 @@ const BEFORE: usize = 250;
 const AFTER: usize = 250;
 /// Rows with guidance.
 const ROWS: usize = 2;
-const FRAMES_PER_SECOND: f64 = 12.5;
+/// Seconds of a frame.
+const FRAME: f64 = 0.08;
 /// Frames that the decoder of the codec has seen before: those that its window holds.
 const SEEN: usize = 125;
 
@@ -64,13 +68,6 @@ impl Work {
             Self::Snapshot(sizes) => snapshot(&sizes.config()?, place),
         }
     }
-}
-
-/// Returns a run of one frame.
-fn frame(unit: String, one_row: Cost, time: clock::Time) -> Run {
-    let rate = Rate::new(time.wall_s * FRAMES_PER_SECOND, "s per second of speech");
-    let cost = Cost { flop: one_row.flop * ROWS as f64, weights: one_row.weights };
-    Run { unit, cost, time, rate }
 }
 
 fn backbone<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
@@ -99,12 +96,11 @@ fn backbone<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let (own, data) = (&config.model.decoder, &config.data);
-    let attention = Attention::of_backbone(own);
-    let layers = attention.layer(own.n_embd, own.n_hidden) * own.n_layer as f64;
     // Both texts of a frame, and its logits.
     let texts = matvec(own.n_embd, own.n_embd) * 2.0;
     let heads = matvec(own.n_embd, data.audio_vocab_size + data.action_vocab_size);
-    Ok(frame(format!("{ROWS} rows after {BEFORE} steps"), layers + texts + heads, time))
+    let cost = (layers(own) + texts + heads).for_rows(ROWS);
+    Ok(Run::of_speech(format!("{ROWS} rows after {BEFORE} steps"), cost, time, FRAME))
 }
 
 fn depformer<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
@@ -128,12 +124,12 @@ fn depformer<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let own = &config.model.depformer;
     let heads = own.gqa_query_heads * own.gqa_head_dim;
-    let attention = Attention { queries: heads, keys: heads };
     let stage = matvec(width, own.n_embd)
-        + attention.layer(own.n_embd, own.n_hidden) * own.n_layer as f64
+        + layer(1.0, own.n_embd, [heads; 2], own.n_hidden) * own.n_layer as f64
         + matvec(own.n_embd, config.data.audio_vocab_size);
     // Each stage reads all weights that it uses.
-    Ok(frame(format!("{stages} codes of {ROWS} rows"), stage * stages as f64, time))
+    let cost = (stage * stages as f64).for_rows(ROWS);
+    Ok(Run::of_speech(format!("{stages} codes of {ROWS} rows"), cost, time, FRAME))
 }
 
 fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
@@ -143,9 +139,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     // In f32 with every type, as in a run.
     let decoder = mimi::Decoder::<B>::init(&config, codebooks, device);
     let decoder = random_weights(decoder, DType::F32).prepacked(Precision::beside(place.dtype));
-    let codes: Vec<i32> = (0..codebooks * frames).map(|i| (i * 37 % 2048) as i32).collect();
-    let codes = TensorData::new(codes, [codebooks, frames]);
-    let codes = Tensor::<B, 2, Int>::from_data(codes, device);
+    let codes = codes::<B>([codebooks, frames], 2048, device);
     let mut state = mimi::DecoderState::default();
     for _ in 0..SEEN.div_ceil(frames) {
         B::on_pool(|| drop(to_host(decoder.forward(codes.clone(), &mut state))));
@@ -156,7 +150,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let (unit, cost) = (counted(frames, "frame") + " in f32", codec_cost(&config, frames));
-    Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
+    Ok(Run::of_speech(unit, cost, time, frames as f64 * FRAME))
 }
 
 /// Copies a voice into a state with room for all steps, as each text from a snapshot does.
@@ -181,27 +175,10 @@ fn snapshot<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     Ok(Run { unit: format!("{ROWS} rows of {SEEN} steps"), cost: Cost::default(), time, rate })
 }
 
-/// Widths of all query heads, and of all key heads.
-struct Attention {
-    queries: usize,
-    keys: usize,
-}
-
-impl Attention {
-    fn of_backbone(config: &DecoderConfig) -> Self {
-        Self {
-            queries: config.gqa_query_heads * config.gqa_head_dim,
-            keys: config.kv_heads * config.gqa_head_dim,
-        }
-    }
-
-    /// Returns the cost of a layer for one row; attention to the keys is left out.
-    fn layer(&self, width: usize, inner: usize) -> Cost {
-        matvec(width, self.queries + 2 * self.keys)
-            + matvec(self.queries, width)
-            + matvec(width, 2 * inner)
-            + matvec(inner, width)
-    }
+/// Returns the cost of the backbone's layers for one row.
+fn layers(config: &DecoderConfig) -> Cost {
+    let heads = [config.gqa_query_heads, config.kv_heads].map(|heads| heads * config.gqa_head_dim);
+    layer(1.0, config.n_embd, heads, config.n_hidden) * config.n_layer as f64
 }
 
 /// Returns the cost of decoding frames.
@@ -238,8 +215,7 @@ fn codec_cost(config: &mimi::Config, frames: usize) -> Cost {
 impl Sizes {
     /// Returns the released configuration.
     fn config(self) -> Result<Config> {
-        Config::from_json(&self.values().to_string())
-            .context("the released configuration cannot be read")
+        released(Config::from_json, &self.values())
     }
 
     fn values(self) -> Value {
@@ -291,8 +267,7 @@ mod tests {
             let config = sizes.config().expect("the released sizes");
             let (wide, small) = (&config.model.decoder, &config.model.depformer);
             let (data, ids) = (&config.data, config.weight_ids().len() as f64);
-            let backbone = Attention::of_backbone(wide).layer(wide.n_embd, wide.n_hidden).weights
-                * wide.n_layer as f64
+            let backbone = layers(wide).weights
                 + (2 * wide.n_embd * wide.n_embd) as f64
                 + (wide.n_embd * (data.audio_vocab_size + data.action_vocab_size)) as f64;
             let tables = data.text_vocab_size + 32 * data.audio_vocab_size;

@@ -16,9 +16,12 @@ use burn::{
     tensor::{Int, Tensor},
 };
 
-use crate::golden::{
-    sheet::{Activations, Sheet, ids, loaded},
-    tolerance::worse,
+use crate::{
+    families::GoldenSource,
+    golden::{
+        sheet::{Activations, Sheet, ids, loaded},
+        tolerance::worse,
+    },
 };
 
 /// Returns the samples of frames that arrive in parts of these sizes.
@@ -39,10 +42,10 @@ fn streamed<B: Backend>(
 /// The decoder: whole signals, and the same in parts; its filters; a signal that is clamped.
 pub(super) fn decode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.magpie.any()?, &place.device);
     let decoder =
         loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
     let per_frame = model.codec_config().samples_per_frame;
@@ -157,7 +160,11 @@ fn loud<B: Backend>(sheet: &mut Sheet<'_>, model: &Magpie, place: &Place<B>) -> 
 }
 
 /// The codes of one codebook, of the levels of the notes.
-pub(super) fn codes<B: Backend>(sheet: &mut Sheet<'_>, place: &Place<B>) -> Result<()> {
+pub(super) fn codes<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    _: &GoldenSource,
+    place: &Place<B>,
+) -> Result<()> {
     sheet.inputs(|name| name == "inputs");
     let latent = sheet.golden.floats("inputs")?;
     for (prefix, note) in [("", "levels"), ("released.", "released_levels")] {

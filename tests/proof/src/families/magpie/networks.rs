@@ -3,7 +3,6 @@
 use std::fmt::Arguments;
 
 use acestep_engine::host::to_host;
-use acestep_import::Magpie;
 use acestep_model::{
     Backend, Place, Tap,
     speech::magpie::{Checkpoint, Decoder, Files, Start, Step},
@@ -11,15 +10,18 @@ use acestep_model::{
 use anyhow::{Result, anyhow};
 use burn::tensor::Tensor;
 
-use crate::golden::sheet::{Activations, Sheet, ids, loaded};
+use crate::{
+    families::GoldenSource,
+    golden::sheet::{Activations, Sheet, ids, loaded},
+};
 
 /// The encoder.
-pub(super) fn encoder<B: Backend>(
+pub(super) fn encoder<B: Backend, const S: usize>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let encoder = loaded(Checkpoint::<B>::encoder(model, place))?;
+    let encoder = loaded(Checkpoint::<B>::encoder(of.magpie.stacking(S)?, place))?;
     sheet.inputs(|name| name.ends_with(".ids") || name.ends_with(".lens"));
     sheet.each(".ids", |sheet, case| {
         let all = sheet.golden.whole(&format!("{case}.ids"))?.to_vec();
@@ -111,12 +113,12 @@ impl<B: Backend> Forced<'_, B> {
 }
 
 /// The decoder, whole and step by step.
-pub(super) fn decoder<B: Backend>(
+pub(super) fn decoder<B: Backend, const S: usize>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.magpie.stacking(S)?, &place.device);
     let encoder = loaded(Checkpoint::<B>::encoder(model, place))?;
     let decoder = loaded(Checkpoint::<B>::decoder(model, place))?;
     sheet.inputs(|name| ["text", "codes", "prior"].contains(&name));
@@ -196,12 +198,12 @@ pub(super) fn decoder<B: Backend>(
 }
 
 /// The local transformer: the most probable codes, with and without guidance.
-pub(super) fn local<B: Backend>(
+pub(super) fn local<B: Backend, const S: usize>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.magpie.stacking(S)?, &place.device);
     let decoder = loaded(Checkpoint::<B>::decoder(model, place))?;
     let local = loaded(Checkpoint::<B>::local_transformer(model, place))?;
     sheet.inputs(|name| name == "latent");

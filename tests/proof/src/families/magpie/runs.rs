@@ -13,17 +13,21 @@ use acestep_speech::magpie::{
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::golden::{Differs, sheet::Sheet};
+use crate::{
+    families::GoldenSource,
+    golden::{Differs, sheet::Sheet},
+};
 
 /// Steps of a run without a limit in its notes.
 const STEPS: u64 = 16;
 
 /// All stored runs.
-pub(super) fn compare<B: Backend>(
+pub(super) fn compare<B: Backend, const S: usize>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
+    let model = of.magpie.stacking(S)?;
     sheet.inputs(|name| name.ends_with(".ids") || name.ends_with(".q"));
     let mut tags: Vec<String> = Vec::new();
     for tag in sheet.golden.tags(".ids") {
@@ -74,11 +78,6 @@ pub(super) fn plan(note: &Value, ids: Option<Vec<u32>>, model: &Magpie) -> Resul
     Ok(plan)
 }
 
-/// Stored whole numbers.
-fn ids(sheet: &Sheet<'_>, name: &str) -> Result<Vec<u32>> {
-    Ok(sheet.golden.whole(name)?.iter().map(|&id| id as u32).collect())
-}
-
 fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
     tag: &str,
@@ -91,8 +90,8 @@ fn run<B: Backend>(
         true => vec![tag.to_owned()],
         false => (0..).map(chunk).take_while(|n| sheet.golden.has(&format!("{n}.ids"))).collect(),
     };
-    let chunks: Vec<_> =
-        names.iter().map(|name| ids(sheet, &format!("{name}.ids"))).collect::<Result<_>>()?;
+    let ids = |name: &String| sheet.golden.ids(&format!("{name}.ids"));
+    let chunks: Vec<_> = names.iter().map(ids).collect::<Result<_>>()?;
     let plan = plan(&note, Some(vec![0]), model)?;
     let draws = format!("{tag}.q");
     let sizes = model.sizes();

@@ -9,15 +9,18 @@ use acestep_model::{
         nanocodec,
     },
 };
-use anyhow::{Context, Result};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use anyhow::Result;
+use burn::tensor::{DType, Tensor};
 use serde_json::{Value, json};
 
-use crate::measure::{
-    Cost, Rate, Run,
-    clock::{self, wait},
-    conv, matvec,
-    weights::{random, random_weights},
+use crate::{
+    families::{released, with},
+    measure::{
+        Cost, Rate, Run,
+        clock::{self, wait},
+        conv, matvec,
+        weights::{self, random, random_weights},
+    },
 };
 
 /// The work of a stage.
@@ -70,22 +73,14 @@ fn encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let (config, sizes) = Geometry::V2607.sizes()?;
     let device = &place.device;
     let encoder = random_weights(Encoder::<B>::init(&config, &sizes, device), place.dtype);
-    let ids: Vec<i32> = (0..TEXT).map(|id| (id * 37 % 3000) as i32).collect();
-    let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, [1, TEXT]), device);
+    let ids = weights::codes::<B>([1, TEXT], 3000, device);
     let work = || B::on_pool(|| drop(to_host(encoder.forward(ids.clone()))));
     let time = clock::time(work, || wait::<B>(device));
     let (own, width) = (&config.encoder, config.embedding_dim);
     let inner = own.kernel_size * own.d_ffn;
-    let all = layer(width, inner) * own.n_layers as f64;
-    let cost = Cost { flop: all.flop * TEXT as f64, weights: all.weights };
+    let cost = (layer(width, inner) * own.n_layers as f64).for_rows(TEXT);
     let rate = Rate::per_second(TEXT, "ids/s", time);
     Ok(Run { unit: format!("{TEXT} ids"), cost, time, rate })
-}
-
-/// Returns a run of one step.
-fn step(geometry: Geometry, unit: String, cost: Cost, time: clock::Time) -> Run {
-    let steps = FRAMES_PER_SECOND / geometry.frames() as f64;
-    Run { unit, cost, time, rate: Rate::new(time.wall_s * steps, "s per second of speech") }
 }
 
 fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
@@ -96,10 +91,7 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let memory = random::<B, 3>([1, TEXT, width], place);
     let prior = Tensor::<B, 1>::full([TEXT], 0.1, device);
     let codes = |steps: usize| {
-        let tables = decoder.tables();
-        let codes: Vec<i32> = (0..tables * steps).map(|i| (i * 37 % 2016) as i32).collect();
-        let codes = TensorData::new(codes, [tables, steps]);
-        let codes = Tensor::<B, 2, Int>::from_data(codes, device);
+        let codes = weights::codes::<B>([decoder.tables(), steps], 2016, device);
         decoder.embedded(codes).repeat_dim(0, ROWS)
     };
     let capacity = decoder.positions();
@@ -126,10 +118,9 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let cross = own.xa_n_heads * own.head_width();
     let layer = layer(width, own.stack.d_ffn) + matvec(width, cross) + matvec(cross, width);
     let last = matvec(width, decoder.tables() * sizes.code_rows());
-    let all = layer * own.stack.n_layers as f64 + last;
-    let cost = Cost { flop: all.flop * ROWS as f64, weights: all.weights };
+    let cost = (layer * own.stack.n_layers as f64 + last).for_rows(ROWS);
     let unit = format!("{ROWS} rows after {BEFORE} steps of {TEXT} ids");
-    Ok(step(geometry, unit, cost, time))
+    Ok(Run::of_speech(unit, cost, time, geometry.seconds()))
 }
 
 fn local<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
@@ -158,9 +149,8 @@ fn local<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let layers = layer(own.d_model, own.d_ffn) * own.n_layers as f64;
     let one = entry + layers + matvec(own.d_model, sizes.code_rows());
     // Each code reads all layers again.
-    let all = one * codes as f64;
-    let cost = Cost { flop: all.flop * ROWS as f64, weights: all.weights };
-    Ok(step(geometry, format!("{codes} codes of {ROWS} rows"), cost, time))
+    let cost = (one * codes as f64).for_rows(ROWS);
+    Ok(Run::of_speech(format!("{codes} codes of {ROWS} rows"), cost, time, geometry.seconds()))
 }
 
 fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
@@ -169,9 +159,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     // In f32 with every type, as in a run.
     let decoder = random_weights(nanocodec::Decoder::<B>::init(&config, device), DType::F32)
         .prepacked(Precision::beside(place.dtype));
-    let groups = config.codebooks();
-    let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2016) as i32).collect();
-    let codes = Tensor::<B, 2, Int>::from_data(TensorData::new(codes, [groups, frames]), device);
+    let codes = weights::codes::<B>([config.codebooks(), frames], 2016, device);
     let mut state = nanocodec::DecoderState::default();
     let work = || {
         let (codes, state) = (codes.clone(), &mut state);
@@ -216,11 +204,14 @@ impl Geometry {
         }
     }
 
+    /// Returns the seconds of a step.
+    fn seconds(self) -> f64 {
+        self.frames() as f64 / FRAMES_PER_SECOND
+    }
+
     /// Returns the released sizes.
     fn sizes(self) -> Result<(Config, Sizes)> {
-        let config = self.config().to_string();
-        let config =
-            Config::from_json(&config).context("the released configuration cannot be read")?;
+        let config = released(Config::from_json, &self.config())?;
         let (text_rows, context_rows) = match self {
             Self::V2512 => (2380, 110),
             Self::V2607 => (3359, 217),
@@ -238,16 +229,11 @@ impl Geometry {
                 "apply_norm_out": true, "use_learnable_pos_emb": true,
             })
         };
-        let mut decoder = stack(12, 1);
-        for (key, value) in [
-            ("has_xattn", json!(true)),
-            ("xa_d_head", json!(128)),
-            ("xa_d_memory", json!(768)),
-            ("xa_n_heads", json!(1)),
-            ("apply_norm_to_cond", json!(true)),
-        ] {
-            decoder[key] = value;
-        }
+        let attends = json!({
+            "has_xattn": true, "xa_d_head": 128, "xa_d_memory": 768, "xa_n_heads": 1,
+            "apply_norm_to_cond": true,
+        });
+        let decoder = with(stack(12, 1), &attends);
         let (layers, heads, width) = match self {
             Self::V2512 => (1, 1, 256),
             Self::V2607 => (2, 12, 768),
@@ -277,8 +263,7 @@ fn codec_config() -> Result<nanocodec::Config> {
         },
         "vector_quantizer": { "num_groups": 8, "num_levels_per_group": [8, 7, 6, 6] },
     });
-    nanocodec::Config::from_json(&config.to_string())
-        .context("the released configuration cannot be read")
+    released(nanocodec::Config::from_json, &config)
 }
 
 #[cfg(test)]

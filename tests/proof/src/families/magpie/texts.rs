@@ -11,19 +11,23 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::runs::{by_codebook, plan};
-use crate::golden::{
-    Differs,
-    sheet::{Sheet, loaded},
-    tolerance::worse,
+use crate::{
+    families::GoldenSource,
+    golden::{
+        Differs,
+        sheet::{Sheet, loaded},
+        tolerance::worse,
+    },
 };
 
 /// All stored texts, with the model of the archive. GGUF files must read its ids in their languages, and
 /// those in f32 speak its codes.
-pub(super) fn compare<B: Backend>(
+pub(super) fn compare<B: Backend, const S: usize>(
     sheet: &mut Sheet<'_>,
-    (model, ggufs): (&Magpie, Vec<&Magpie>),
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
+    let (model, ggufs) = of.magpie.all_stacking(S)?;
     sheet.inputs(|name| name.starts_with("batch.text"));
     if sheet.golden.has("batch.codes") {
         sheet.attempt("batch.", |sheet| batch(sheet, model, place))?;

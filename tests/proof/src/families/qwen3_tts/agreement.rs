@@ -230,7 +230,7 @@ mod tests {
     use acestep_import::{Layout, TINY_SPEECH};
 
     use super::*;
-    use crate::host::Quiet;
+    use crate::host::QUIET;
 
     #[test]
     fn a_distance_is_relative() {
@@ -244,7 +244,7 @@ mod tests {
         let model = Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new([])).expect("built in");
         let of = |dtype| {
             let engine = Engine { device: Device::Cpu, dtype };
-            agreement(&model, engine, 6, &Quiet).expect("a comparison")
+            agreement(&model, engine, 6, &QUIET).expect("a comparison")
         };
         let same = of(DType::F32);
         assert_eq!((same.codes.len(), same.frames > 0), (16, true));

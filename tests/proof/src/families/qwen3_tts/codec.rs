@@ -1,7 +1,6 @@
 //! The codec and the speaker encoder alone, with stored inputs.
 
 use acestep_engine::host::to_host;
-use acestep_import::Qwen3Tts;
 use acestep_model::{
     Backend, Place,
     speech::qwen3_tts::{
@@ -13,7 +12,10 @@ use acestep_speech::qwen3_tts::mel;
 use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::golden::sheet::{Activations, Sheet, ids, in_bf16, loaded};
+use crate::{
+    families::GoldenSource,
+    golden::sheet::{Activations, Sheet, ids, in_bf16, loaded},
+};
 
 /// The batch items of codes `[B, G, F]`.
 fn items<B: Backend>(
@@ -67,10 +69,10 @@ fn close_every(sheet: &mut Sheet<'_>, name: &str, samples: &[f32], n: usize) -> 
 /// The decoder.
 pub(super) fn decode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Qwen3Tts,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.speech.any()?, &place.device);
     let decoder = loaded(Checkpoint::<B>::codec_decoder(model, place))?;
     let per_frame = model.codec_config().decoder_config.samples_per_frame();
     sheet.inputs(|name| name.contains(".codes"));
@@ -124,8 +126,8 @@ pub(super) fn decode<B: Backend>(
         if !sheet.golden.has(&name) {
             break;
         }
-        let values = sheet.golden.whole(&name)?.to_vec();
-        let codes = ids::<B>(&values, sheet.golden.dims(&name)?, device).transpose();
+        let shape = sheet.golden.dims(&name)?;
+        let codes = ids::<B>(sheet.golden.whole(&name)?, shape, device).transpose();
         let samples = whole(&decoder, codes);
         sheet.attempt(&format!("list.wave{index}"), |sheet| {
             close_every(sheet, &format!("list.wave{index}"), &samples, 4)
@@ -145,18 +147,18 @@ pub(super) fn decode<B: Backend>(
 /// The encoder.
 pub(super) fn encode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Qwen3Tts,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let encoder = loaded(Checkpoint::<B>::codec_encoder(model, place))?;
+    let encoder = loaded(Checkpoint::<B>::codec_encoder(of.speech.any()?, place))?;
     sheet.inputs(|name| name.contains(".wave"));
     // A batch pads its shorter rows, which changes their last frame. Here each is encoded alone.
     sheet.skip_all("a row of a padded batch", |name| name.starts_with("batch.codes"));
     for name in sheet.golden.tags("") {
         let Some((case, rest)) = name.split_once(".wave") else { continue };
         let wave = sheet.golden.tensor::<B, 1>(&name, &place.device)?;
-        let of = if rest.is_empty() { "codes".to_owned() } else { format!("alone{rest}") };
-        let prefix = format!("{case}.{of}");
+        let kind = if rest.is_empty() { "codes".to_owned() } else { format!("alone{rest}") };
+        let prefix = format!("{case}.{kind}");
         let own = if rest.is_empty() { format!("{case}.") } else { prefix.clone() };
         sheet.attempt(&own, |sheet| {
             let mut tap = Activations { sheet, prefix: format!("{case}.act") };
@@ -173,10 +175,10 @@ pub(super) fn encode<B: Backend>(
 /// The spectrogram and the speaker encoder.
 pub(super) fn speaker<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Qwen3Tts,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let encoder = loaded(Checkpoint::<B>::speaker_encoder(model, place))?;
+    let encoder = loaded(Checkpoint::<B>::speaker_encoder(of.speech.base()?, place))?;
     let bands = encoder.bands();
     sheet.inputs(|name| name.ends_with(".wave"));
     if sheet.golden.has("mel_filters") {

@@ -14,8 +14,10 @@ use acestep_speech::qwen3_tts::{Filters, restrict};
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
 
-use super::SpeechModels;
-use crate::golden::sheet::{Activations, Sheet, in_bf16};
+use crate::{
+    families::GoldenSource,
+    golden::sheet::{Activations, Sheet, in_bf16, loaded},
+};
 
 /// Compares activations under the names of the goldens.
 struct Layers<'s, 'a>(Activations<'s, 'a>);
@@ -30,24 +32,20 @@ impl<B: Backend> Tap<B> for Layers<'_, '_> {
 /// The networks of one model.
 pub(super) fn networks<B: Backend>(
     sheet: &mut Sheet<'_>,
-    models: &SpeechModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     let name = sheet.golden.file.trim_start_matches("lm_").trim_end_matches(".safetensors");
-    let model = models.named(name)?;
+    let model = of.speech.named(name)?;
     let (config, device) = (model.config(), &place.device);
-    let load = |place: &Place<B>| {
-        Checkpoint::<B>::talker(model, place).map_err(acestep_engine::Error::Checkpoint)
-    };
+    let load = |place: &Place<B>| loaded(Checkpoint::<B>::talker(model, place));
     let talker = load(place)?;
     let inputs = ["inputs_embeds", "step_embeds", "text_ids", ".mask", "past_hidden", ".c0"];
     sheet.inputs(|name| inputs.iter().any(|input| name.ends_with(input)));
     let rows = sheet.golden.tensor::<B, 3>("talker.inputs_embeds", device)?;
     let [_, length, width] = rows.dims();
     sheet.attempt("talker.", |sheet| {
-        let ids: Vec<u32> =
-            sheet.golden.whole("talker.text_ids")?.iter().map(|&id| id as u32).collect();
-        let text = talker.text(&ids, device);
+        let text = talker.text(&sheet.golden.ids("talker.text_ids")?, device);
         sheet.close("talker.text_projection", text.squeeze_dim::<2>(0));
         let mut tap = Layers(Activations { sheet, prefix: "talker.act".to_owned() });
         let hidden = talker.forward_tapped(rows.clone(), &mut tap);
@@ -116,9 +114,13 @@ pub(super) fn networks<B: Backend>(
 }
 
 /// The rules before a draw.
-pub(super) fn sampling(sheet: &mut Sheet<'_>, models: &SpeechModels) -> Result<()> {
-    let name = sheet.golden.note("model").as_str().unwrap_or_default().to_owned();
-    let end = models.named(&name)?.config().talker_config.codec_eos_token_id;
+pub(super) fn sampling<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    of: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
+    let name = sheet.golden.note("model").as_str().unwrap_or_default();
+    let end = of.speech.named(name)?.config().talker_config.codec_eos_token_id;
     sheet.inputs(|name| name.ends_with(".logits") || name.ends_with(".history"));
     let cases = sheet.golden.note("cases").clone();
     for case in sheet.golden.tags(".probs") {
@@ -133,12 +135,7 @@ pub(super) fn sampling(sheet: &mut Sheet<'_>, models: &SpeechModels) -> Result<(
         let penalty = number("repetition_penalty")? as f32;
         sheet.attempt(&format!("{case}.probs"), |sheet| {
             let mut logits = sheet.golden.floats(&format!("{case}.logits"))?;
-            let history: Vec<u32> = sheet
-                .golden
-                .whole(&format!("{case}.history"))?
-                .iter()
-                .map(|&code| code as u32)
-                .collect();
+            let history = sheet.golden.ids(&format!("{case}.history"))?;
             restrict(&mut logits, &history, penalty, end);
             let mut scores = Scores { logits, tokens: TokenMap::All };
             filters.filter(&mut scores);

@@ -13,11 +13,8 @@ use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::{
-    SpeechModels,
-    speed::{Sizes, codec_values},
-};
-use crate::golden::page::Page;
+use super::speed::{Sizes, codec_values};
+use crate::{families::GoldenSource, golden::page::Page};
 
 /// Key of the codec's tensors.
 const CODEC: &str = "speech_tokenizer";
@@ -27,10 +24,10 @@ const CODEC: &str = "speech_tokenizer";
 pub(super) fn compare<B: Backend>(
     page: Page<'_>,
     content: &Value,
-    models: &SpeechModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let Ok(tiny) = models.any() else {
+    let Ok(tiny) = of.speech.any() else {
         page.skip_entries(content, "no speech model among the checkpoints");
         return Ok(());
     };

@@ -27,8 +27,10 @@ use acestep_speech::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::SpeechModels;
-use crate::golden::page::Page;
+use crate::{
+    families::{GoldenSource, with},
+    golden::page::Page,
+};
 
 /// Samples of a recording of a second.
 const SECOND: usize = 24_000;
@@ -60,17 +62,7 @@ impl Call {
     }
 
     fn custom(fields: Value) -> Self {
-        Self::of(ModelType::CustomVoice, fields).with(&json!({ "voice": "ryan" }))
-    }
-
-    /// Adds fields where the call has none.
-    fn with(mut self, more: &Value) -> Self {
-        for (key, value) in more.as_object().into_iter().flatten() {
-            if self.fields.get(key).is_none() {
-                self.fields[key] = value.clone();
-            }
-        }
-        self
+        Self::of(ModelType::CustomVoice, with(json!({ "voice": "ryan" }), &fields))
     }
 
     fn clone_of(samples: Vec<f32>, rate: u32) -> Self {
@@ -201,28 +193,16 @@ fn call(case: &str) -> Result<Call, &'static str> {
 pub(super) fn compare<B: Backend>(
     page: Page<'_>,
     content: &Value,
-    models: &SpeechModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     // Each is loaded once.
     let mut networks: Vec<(ModelType, Networks<'_, B>)> = Vec::new();
     for entry in content["cases"].as_array().into_iter().flatten() {
         let case = entry["case"].as_str().unwrap_or_default();
-        let call = match call(case) {
-            Ok(call) => call,
-            Err(why) => {
-                page.skip(case.to_owned(), why);
-                continue;
-            }
-        };
+        let Some(call) = page.found(case, call(case)) else { continue };
         let model_type = call.model_type;
-        let model = match models.of_type(model_type) {
-            Ok(model) => model,
-            Err(lacks) => {
-                page.skip(case.to_owned(), &lacks.to_string());
-                continue;
-            }
-        };
+        let Some(model) = page.found(case, of.speech.of_type(model_type)) else { continue };
         if networks.iter().all(|(own, _)| *own != model_type) {
             networks.push((model_type, Networks::<B>::new(model, place.clone())));
         }
@@ -304,14 +284,11 @@ fn spoken<B: Backend>(
 
 /// Returns the request of a text; what a call does not say is as in all stored calls.
 fn request(call: &Call, text: &str) -> serde_json::Result<Request> {
-    let mut fields = json!({
+    let fields = json!({
         "text": text, "language": "english", "seed": 0, "max_new_tokens": 4, "do_sample": false,
         "subtalker_dosample": false,
     });
-    for (key, value) in call.fields.as_object().into_iter().flatten() {
-        fields[key] = value.clone();
-    }
-    serde_json::from_value(fields)
+    serde_json::from_value(with(fields, &call.fields))
 }
 
 /// Returns the sound of a recording, from a file if it can be one.

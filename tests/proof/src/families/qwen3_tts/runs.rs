@@ -14,8 +14,11 @@ use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
 use serde_json::Value;
 
-use super::{SpeechModels, codec::in_chunks};
-use crate::golden::{set::Golden, sheet::Sheet};
+use super::codec::in_chunks;
+use crate::{
+    families::GoldenSource,
+    golden::{set::Golden, sheet::Sheet},
+};
 
 /// An argument of a call for one row of its batch.
 fn argument<'v>(note: &'v Value, key: &str, row: usize) -> &'v Value {
@@ -83,14 +86,13 @@ pub(super) fn stored_voice(
 /// Stored codes `[F, G]` as frames.
 fn frames_of(golden: &Golden, name: &str) -> Result<Vec<Vec<u32>>> {
     let groups = golden.shape(name)?.last().copied().unwrap_or(1).max(1);
-    let codes: Vec<u32> = golden.whole(name)?.iter().map(|&code| code as u32).collect();
-    Ok(codes.chunks(groups).map(<[u32]>::to_vec).collect())
+    Ok(golden.ids(name)?.chunks(groups).map(<[u32]>::to_vec).collect())
 }
 
 /// All stored calls.
 pub(super) fn compare<B: Backend>(
     sheet: &mut Sheet<'_>,
-    models: &SpeechModels,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     let inputs = [".mask", ".q_c0", ".q_sub"];
@@ -99,7 +101,7 @@ pub(super) fn compare<B: Backend>(
     });
     for tag in sheet.golden.tags(".inputs_embeds") {
         let note = sheet.golden.note(&tag).clone();
-        let model = match models.named(note["model"].as_str().unwrap_or_default()) {
+        let model = match of.speech.named(note["model"].as_str().unwrap_or_default()) {
             Ok(model) => model,
             Err(lacks) => {
                 sheet.skip_all(&lacks.to_string(), |name| name.starts_with(&format!("{tag}.")));

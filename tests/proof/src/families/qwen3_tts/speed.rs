@@ -8,15 +8,17 @@ use acestep_model::{
         codec::{self, Decoder, DecoderState},
     },
 };
-use anyhow::{Context, Result};
-use burn::tensor::{Int, Tensor, TensorData};
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::measure::{
-    Cost, Rate, Run,
-    clock::{self, wait},
-    conv, matvec,
-    weights::random_weights,
+use crate::{
+    families::{released, with},
+    measure::{
+        Cost, Run,
+        clock::{self, wait},
+        conv, layer, matvec,
+        weights::{codes, random_weights},
+    },
 };
 
 /// The work of a stage.
@@ -64,12 +66,6 @@ impl Work {
     }
 }
 
-/// Returns a run of one frame.
-fn frame(unit: String, cost: Cost, time: clock::Time) -> Run {
-    let rate = Rate::new(time.wall_s * FRAMES_PER_SECOND, "s per second of speech");
-    Run { unit, cost, time, rate }
-}
-
 fn talker<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
     let talker = random_weights(Talker::<B>::init(config, device), place.dtype);
@@ -85,9 +81,10 @@ fn talker<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
         });
     };
     let time = clock::time(work, || wait::<B>(device));
-    let cost = layers(&config.talker_config.layers, 1.0)
+    let cost = layers(&config.talker_config.layers)
         + matvec(config.talker_config.layers.hidden_size, config.talker_config.vocab_size);
-    Ok(frame(format!("1 frame after {BEFORE} rows"), cost, time))
+    let unit = format!("1 frame after {BEFORE} rows");
+    Ok(Run::of_speech(unit, cost, time, 1.0 / FRAMES_PER_SECOND))
 }
 
 fn predictor<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
@@ -110,9 +107,10 @@ fn predictor<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let (own, steps) = (&config.talker_config.code_predictor_config, predictor.groups() - 1);
-    let one = layers(&own.layers, 1.0) + matvec(own.layers.hidden_size, own.vocab_size);
+    let one = layers(&own.layers) + matvec(own.layers.hidden_size, own.vocab_size);
     // Each step reads all weights again.
-    Ok(frame(format!("{steps} codes of a frame"), one * steps as f64, time))
+    let (unit, cost) = (format!("{steps} codes of a frame"), one * steps as f64);
+    Ok(Run::of_speech(unit, cost, time, 1.0 / FRAMES_PER_SECOND))
 }
 
 fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
@@ -120,9 +118,7 @@ fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
     let decoder =
         random_weights(Decoder::<B>::init(&config.decoder_config, device), place.dtype).prepacked();
-    let groups = config.decoder_config.num_quantizers;
-    let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2048) as i32).collect();
-    let codes = Tensor::<B, 2, Int>::from_data(TensorData::new(codes, [groups, frames]), device);
+    let codes = codes::<B>([config.decoder_config.num_quantizers, frames], 2048, device);
     let mut state = DecoderState::default();
     // Past its beginning, where less is known.
     for _ in 0..72usize.div_ceil(frames) {
@@ -137,15 +133,12 @@ fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
 }
 
-/// Returns the cost of layers for `rows` rows; attention to few keys is left out.
-fn layers(config: &LayersConfig, rows: f64) -> Cost {
-    let (wide, heads) = (config.hidden_size, config.num_attention_heads * config.head_dim);
-    let kv = config.num_key_value_heads * config.head_dim;
-    let one = matvec(wide, heads + 2 * kv)
-        + matvec(heads, wide)
-        + matvec(wide, 3 * config.intermediate_size);
-    let all = one * config.num_hidden_layers as f64;
-    Cost { flop: all.flop * rows, weights: all.weights }
+/// Returns the cost of layers for one row; attention to few keys is left out.
+fn layers(config: &LayersConfig) -> Cost {
+    let heads = [config.num_attention_heads, config.num_key_value_heads];
+    let heads = heads.map(|heads| heads * config.head_dim);
+    let one = layer(1.0, config.hidden_size, heads, config.intermediate_size);
+    one * config.num_hidden_layers as f64
 }
 
 /// Returns the cost of decoding frames.
@@ -153,9 +146,7 @@ fn codec_cost(config: &codec::DecoderConfig, frames: usize) -> Cost {
     let mut samples = frames as f64;
     let (latent, wide) = (config.latent_dim, config.hidden_size);
     let heads = config.num_attention_heads * config.head_dim;
-    let layer = conv(samples, wide, 3 * heads, 1)
-        + conv(samples, heads, wide, 1)
-        + conv(samples, wide, 3 * config.intermediate_size, 1);
+    let layer = layer(samples, wide, [heads; 2], config.intermediate_size);
     let mut cost = conv(samples, config.codebook_dim, latent, 3)
         + conv(samples, latent, 2 * wide, 1)
         + layer * config.num_hidden_layers as f64;
@@ -177,8 +168,7 @@ fn codec_cost(config: &codec::DecoderConfig, frames: usize) -> Cost {
 impl Sizes {
     /// Returns the released configuration, without the speaker encoder.
     pub(super) fn config(self) -> Result<Config> {
-        let config = self.values().to_string();
-        Config::from_json(&config).context("the released configuration cannot be read")
+        released(Config::from_json, &self.values())
     }
 
     /// [`Self::config`] as JSON.
@@ -195,16 +185,10 @@ impl Sizes {
                 "hidden_act": "silu", "num_code_groups": 16,
             })
         };
-        let with = |mut object: Value, more: Value| {
-            for (key, value) in more.as_object().into_iter().flatten() {
-                object[key] = value.clone();
-            }
-            object
-        };
-        let predictor = with(layers(1024, 3072, 5), json!({ "vocab_size": 2048 }));
+        let predictor = with(layers(1024, 3072, 5), &json!({ "vocab_size": 2048 }));
         let talker = with(
             layers(wide, inner, 28),
-            json!({
+            &json!({
                 "vocab_size": 3072, "text_vocab_size": 151_936, "text_hidden_size": 2048,
                 "max_position_embeddings": 32_768,
                 "codec_pad_id": 2148, "codec_bos_id": 2149, "codec_eos_token_id": 2150,
@@ -223,8 +207,7 @@ impl Sizes {
 
 /// Returns the released configuration of the codec.
 pub(super) fn codec_config() -> Result<codec::Config> {
-    codec::Config::from_json(&codec_values().to_string())
-        .context("the released configuration cannot be read")
+    released(codec::Config::from_json, &codec_values())
 }
 
 /// [`codec_config`] as JSON.
@@ -264,9 +247,9 @@ mod tests {
     #[test]
     fn costs_agree_with_published_ones() {
         let config = Sizes::B06.config().expect("the released sizes");
-        let talker = layers(&config.talker_config.layers, 1.0).flop / 2e9;
+        let talker = layers(&config.talker_config.layers).flop / 2e9;
         assert!((talker - 0.44).abs() < 0.01, "{talker}");
-        let one = layers(&config.talker_config.code_predictor_config.layers, 1.0);
+        let one = layers(&config.talker_config.code_predictor_config.layers);
         assert!((one.weights / 1e6 - 78.6).abs() < 0.1, "{one:?}");
         let codec = codec_config().expect("the released sizes");
         let second = codec_cost(&codec.decoder_config, 25).flop / 2.0 / 2e9;

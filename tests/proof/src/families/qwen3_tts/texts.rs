@@ -3,7 +3,7 @@
 //! Ids of the released vocabulary need its files, which a user passes.
 
 use acestep_import::Qwen3Tts;
-use acestep_model::{Tokenizer, speech::qwen3_tts::Files};
+use acestep_model::{Backend, Place, Tokenizer, speech::qwen3_tts::Files};
 use acestep_speech::qwen3_tts::{
     Plan, Request,
     prompt::{Codec, Row},
@@ -11,12 +11,17 @@ use acestep_speech::qwen3_tts::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{SpeechModels, runs, vocabulary};
+use super::{runs, vocabulary};
 use crate::{families::GoldenSource, golden::page::Page};
 
 /// Texts in their templates as ids of the tiny vocabulary, and of the released one.
-pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Result<()> {
-    let model = match models.any() {
+pub(super) fn ids<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    of: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
+    let model = match of.speech.any() {
         Ok(model) => model,
         Err(lacks) => {
             page.skip_entries(content, &lacks.to_string());
@@ -31,7 +36,7 @@ pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Res
     if full == 0 {
         return Ok(());
     }
-    match vocabulary::released(models, model)? {
+    match vocabulary::released(&of.speech, model)? {
         Ok([own, fixed]) => section(page, content, "full", [&own, &fixed]),
         Err(why) => (0..full).for_each(|index| page.skip(format!("full.{index}"), why)),
     }
@@ -62,19 +67,18 @@ fn section(page: Page<'_>, content: &Value, name: &str, [own, fixed]: [&dyn Toke
 }
 
 /// The rows of every stored run.
-pub(super) fn rows(page: Page<'_>, content: &Value, of: GoldenSource<'_>) -> Result<()> {
+pub(super) fn rows<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    of: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     let runs = of.set.tensors("runs.safetensors")?;
     let plans = content.as_object().into_iter().flatten();
     for (tag, plans) in plans.filter(|(tag, _)| *tag != "note") {
         let note = runs.note(tag);
         let name = note["model"].as_str().unwrap_or_default();
-        let model = match of.speech.named(name) {
-            Ok(model) => model,
-            Err(lacks) => {
-                page.skip(tag.clone(), &lacks.to_string());
-                continue;
-            }
-        };
+        let Some(model) = page.found(tag, of.speech.named(name)) else { continue };
         for (row, stored) in plans.as_array().into_iter().flatten().enumerate() {
             let case = format!("{tag}.{row}");
             let request = runs::request(note, row);

@@ -1,6 +1,6 @@
 //! Recipes of the band styles: bossa nova, folk, synth pop, rock, polka.
 
-use super::{Layer, Recipe, Role, drum, part};
+use super::{Layer, Recipe, Role, STEADY, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -15,9 +15,6 @@ pub(super) const BOSSA_NOVA: Recipe = Recipe {
         major: &[[1, 1, 2, 5], [1, 2, 2, 5], [1, 2, 4, 1]],
         minor: &[[1, 1, 2, 5], [1, 4, 2, 1], [1, 4, 4, 5]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         part(Role::Sevenths, &[Guitar], 55, 0.9, Layer::Always).with(&[
             "x-..x-o-x-..x-o-",
@@ -38,6 +35,7 @@ pub(super) const BOSSA_NOVA: Recipe = Recipe {
             .in_percent(50)
             .with(&["x---------------"]),
     ],
+    ..STEADY
 };
 
 pub(super) const FOLK: Recipe = Recipe {
@@ -45,9 +43,6 @@ pub(super) const FOLK: Recipe = Recipe {
         major: &[[1, 4, 1, 5], [1, 5, 4, 1], [1, 5, 1, 5]],
         minor: &[[1, 4, 1, 5], [1, 5, 4, 1], [1, 7, 1, 5]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         part(Role::Triads, &[Guitar], 52, 0.95, Layer::Always).with(&[
             "x---x-o-x---x-o-",
@@ -63,6 +58,7 @@ pub(super) const FOLK: Recipe = Recipe {
         drum(&[Shaker], 0.2, Layer::Chorus, &["X.o.X.o.X.o.X.o."]),
         part(Role::Melody(Pace::Walking), &[Flute, Flute, Strings], 69, 0.7, Layer::Verse),
     ],
+    ..STEADY
 };
 
 pub(super) const SYNTH_POP: Recipe = Recipe {
@@ -70,9 +66,7 @@ pub(super) const SYNTH_POP: Recipe = Recipe {
         major: &[[1, 6, 5, 4], [1, 5, 2, 4], [1, 3, 4, 5]],
         minor: &[[1, 6, 7, 1], [1, 6, 1, 7], [1, 4, 7, 1]],
     },
-    swing: 0,
     pumping: 0.25,
-    hiss: 0.0,
     parts: &[
         drum(&[Kick], 0.85, Layer::Always, &["X...X...X...X...", "X...x...X...x.o."]),
         drum(&[Snare], 0.42, Layer::Verse, &["....X.......X..."]),
@@ -92,6 +86,7 @@ pub(super) const SYNTH_POP: Recipe = Recipe {
         ]),
         part(Role::Melody(Pace::Walking), &[Lead], 67, 0.65, Layer::Chorus),
     ],
+    ..STEADY
 };
 
 pub(super) const ROCK: Recipe = Recipe {
@@ -99,9 +94,6 @@ pub(super) const ROCK: Recipe = Recipe {
         major: &[[1, 4, 5, 4], [1, 5, 5, 4], [1, 1, 5, 4]],
         minor: &[[1, 7, 6, 1], [1, 4, 5, 4], [1, 7, 4, 1]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],
@@ -123,13 +115,11 @@ pub(super) const ROCK: Recipe = Recipe {
             .with(&["x---------------", "x---x---x---x---"]),
         part(Role::Melody(Pace::Walking), &[ElectricGuitar, Lead], 67, 0.6, Layer::Chorus),
     ],
+    ..STEADY
 };
 
 pub(super) const POLKA: Recipe = Recipe {
     harmony: Harmony { major: &[[1, 1, 5, 5], [1, 4, 5, 5]], minor: &[[1, 1, 5, 5], [1, 4, 5, 5]] },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         part(Role::Bass, &[Bass], 33, 0.9, Layer::Always).with(&["1-..5-..1-..5-.."]),
         part(Role::Triads, &[Accordion], 60, 0.9, Layer::Always).with(&["..X...X...X...X."]),
@@ -137,4 +127,5 @@ pub(super) const POLKA: Recipe = Recipe {
         drum(&[Snare], 0.3, Layer::Verse, &["..x...x...x...x.", "..x...x...x..oo."]),
         part(Role::Melody(Pace::Lively), &[Accordion], 67, 0.8, Layer::Verse),
     ],
+    ..STEADY
 };

@@ -1,6 +1,6 @@
 //! Recipes of the electronic styles: chiptune, house, techno, drum and bass.
 
-use super::{Layer, Recipe, Role, drum, part};
+use super::{Layer, Recipe, Role, STEADY, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -15,9 +15,6 @@ pub(super) const CHIPTUNE: Recipe = Recipe {
         major: &[[1, 4, 5, 1], [1, 6, 1, 5], [1, 5, 4, 5]],
         minor: &[[1, 4, 5, 1], [1, 6, 1, 5], [1, 6, 5, 1]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         drum(&[Kick], 0.6, Layer::Verse, &["X...x...X...x..."]),
         drum(&[Snare], 0.32, Layer::Verse, &["....X.......X..."]),
@@ -34,13 +31,12 @@ pub(super) const CHIPTUNE: Recipe = Recipe {
         ]),
         part(Role::Melody(Pace::Lively), &[Square], 69, 0.75, Layer::Verse),
     ],
+    ..STEADY
 };
 
 pub(super) const HOUSE: Recipe = Recipe {
     harmony: Harmony { major: &[[1, 1, 4, 5], [1, 1, 6, 5]], minor: &[[1, 1, 4, 5], [1, 1, 6, 5]] },
-    swing: 0,
     pumping: 0.45,
-    hiss: 0.0,
     parts: &[
         drum(&[Kick], 1.0, Layer::Always, &["X...X...X...X..."]),
         drum(&[Clap], 0.3, Layer::Verse, &["....x.......x..."]),
@@ -61,13 +57,12 @@ pub(super) const HOUSE: Recipe = Recipe {
             .with(&["x---------------"]),
         part(Role::Melody(Pace::Walking), &[Lead, Pluck], 67, 0.5, Layer::Chorus).in_percent(60),
     ],
+    ..STEADY
 };
 
 pub(super) const TECHNO: Recipe = Recipe {
     harmony: Harmony { major: &[[1, 1, 1, 1], [1, 1, 1, 5]], minor: &[[1, 1, 1, 1], [1, 1, 1, 4]] },
-    swing: 0,
     pumping: 0.4,
-    hiss: 0.0,
     parts: &[
         drum(&[Kick], 1.0, Layer::Always, &["X...X...X...X..."]),
         drum(&[Hat], 0.16, Layer::Verse, &["xoooxoooxoooxooo", "x.o.x.o.x.o.x.o."]),
@@ -84,6 +79,7 @@ pub(super) const TECHNO: Recipe = Recipe {
         ]),
         part(Role::Triads, &[Pad, Strings], 57, 0.6, Layer::Verse).with(&["x---------------"]),
     ],
+    ..STEADY
 };
 
 pub(super) const DRUM_AND_BASS: Recipe = Recipe {
@@ -91,9 +87,7 @@ pub(super) const DRUM_AND_BASS: Recipe = Recipe {
         major: &[[1, 1, 6, 1], [1, 6, 1, 1], [1, 1, 1, 6]],
         minor: &[[1, 1, 4, 1], [1, 1, 1, 6], [1, 1, 1, 5]],
     },
-    swing: 0,
     pumping: 0.2,
-    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],
@@ -121,4 +115,5 @@ pub(super) const DRUM_AND_BASS: Recipe = Recipe {
             .with(&["1---3---2---3---", "1-3-2-3-1-3-2-3-"]),
         part(Role::Melody(Pace::Calm), &[Lead, Flute], 67, 0.55, Layer::Chorus).in_percent(80),
     ],
+    ..STEADY
 };

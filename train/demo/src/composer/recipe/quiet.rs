@@ -1,6 +1,6 @@
 //! Recipes of the quiet styles: ambient, piano ballad, lofi hip hop, waltz.
 
-use super::{Layer, Recipe, Role, drum, part};
+use super::{Layer, Recipe, Role, STEADY, drum, part};
 use crate::composer::{
     harmony::Harmony,
     instrument::Instrument::{
@@ -12,8 +12,6 @@ use crate::composer::{
 
 pub(super) const AMBIENT: Recipe = Recipe {
     harmony: Harmony { major: &[[1, 1, 4, 1], [1, 4, 1, 1]], minor: &[[1, 1, 6, 1], [1, 6, 1, 1]] },
-    swing: 0,
-    pumping: 0.0,
     hiss: 0.06,
     parts: &[
         part(Role::Triads, &[Pad, Pad, Strings], 55, 0.7, Layer::Always)
@@ -28,6 +26,7 @@ pub(super) const AMBIENT: Recipe = Recipe {
             .with(&["1---1---1---1---", "1---5---1---5---"]),
         part(Role::Melody(Pace::Calm), &[Flute, Bell], 67, 0.6, Layer::Chorus).in_percent(70),
     ],
+    ..STEADY
 };
 
 pub(super) const PIANO_BALLAD: Recipe = Recipe {
@@ -35,9 +34,6 @@ pub(super) const PIANO_BALLAD: Recipe = Recipe {
         major: &[[1, 5, 6, 4], [1, 6, 4, 5], [1, 4, 6, 5]],
         minor: &[[1, 6, 4, 5], [1, 4, 6, 5], [1, 6, 4, 1]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         part(Role::Triads, &[Piano], 55, 0.9, Layer::Always).with(&[
             "x---x---x---x---",
@@ -54,6 +50,7 @@ pub(super) const PIANO_BALLAD: Recipe = Recipe {
             .in_percent(60)
             .with(&["x---------------"]),
     ],
+    ..STEADY
 };
 
 pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
@@ -63,7 +60,6 @@ pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
     },
     swing: 2,
     pumping: 0.15,
-    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],
@@ -86,6 +82,7 @@ pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
         part(Role::Melody(Pace::Walking), &[Guitar, ElectricPiano, Flute], 64, 0.55, Layer::Chorus)
             .in_percent(85),
     ],
+    ..STEADY
 };
 
 pub(super) const WALTZ: Recipe = Recipe {
@@ -93,9 +90,6 @@ pub(super) const WALTZ: Recipe = Recipe {
         major: &[[1, 5, 5, 1], [1, 1, 5, 1], [1, 5, 1, 1]],
         minor: &[[1, 5, 5, 1], [1, 1, 5, 1], [1, 5, 1, 1]],
     },
-    swing: 0,
-    pumping: 0.0,
-    hiss: 0.0,
     parts: &[
         part(Role::Bass, &[Bass, Piano], 36, 0.7, Layer::Always).with(&["1-----------...."]),
         part(Role::Triads, &[Piano, Accordion], 50, 0.85, Layer::Always)
@@ -106,4 +100,5 @@ pub(super) const WALTZ: Recipe = Recipe {
             .in_percent(70)
             .with(&["x---------------"]),
     ],
+    ..STEADY
 };

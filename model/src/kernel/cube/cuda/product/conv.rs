@@ -9,8 +9,8 @@ use crate::kernel::{
     cube::{cuda::is_hopper, rows::empty},
 };
 
-/// True if [`conv1d`] or [`conv_transpose1d`] supports these: `x`: `[B, in, S]`.
-pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
+/// True if the kernel for Hopper supports these: `x`: `[B, in, S]`.
+pub fn takes_conv<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
     geometry: ConvGeometry,
@@ -117,19 +117,8 @@ fn conv1d_and<R: CubeRuntime>(
     };
     let x = readable(x);
     let y = empty(&x, [batch, rows, columns]);
-    let problem = Problem {
-        batch,
-        rows,
-        columns,
-        channels,
-        taps,
-        shift: -(left as i32),
-        step: dilation as i32,
-        period: columns,
-        gate_step: 0,
-        item_size: rows * columns,
-        offset: 0,
-    };
+    let (shift, step) = (-(left as i32), dilation as i32);
+    let problem = Problem { taps, shift, step, ..Problem::of([batch, rows, channels], columns) };
     compute(&x, &weight, &after, &y, problem);
     permute(y, &[0, 2, 1])
 }
@@ -154,19 +143,15 @@ pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
     let columns = stride * outputs;
     let weight = flat(into_contiguous(permute(weight, &[1, 0, 2])), [columns, taps * channels]);
     let y = empty(&x, [batch, samples, outputs]);
+    // The last frames extend beyond their own samples.
+    let rows = frames + taps - 1;
     let problem = Problem {
-        batch,
-        // The last frames extend beyond their own samples.
-        rows: frames + taps - 1,
-        columns,
-        channels,
         taps,
-        shift: 0,
         step: -1,
         period: outputs,
-        gate_step: 0,
         item_size: samples * outputs,
         offset: -((left * outputs) as i64),
+        ..Problem::of([batch, rows, channels], columns)
     };
     compute(&x, &weight, &After::bias(bias), &y, problem);
     permute(y, &[0, 2, 1])

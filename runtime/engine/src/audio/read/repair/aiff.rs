@@ -9,8 +9,9 @@ use super::{
         Failure, Problem,
         source::{Bytes, Segment},
     },
-    Repaired, be16,
+    Repaired,
     chunks::{Order, Reader},
+    number,
     wav::length_notice,
 };
 
@@ -28,9 +29,11 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
         Some(common) => bytes.at(common.body.start, 22)?,
         None => vec![],
     };
-    let (Some(channels), Some(bits), Some(rate)) =
-        (be16(&common, 0), be16(&common, 6), common.get(8..18))
-    else {
+    let (Some(channels), Some(bits), Some(rate)) = (
+        number(&common, 0, u16::from_be_bytes),
+        number(&common, 6, u16::from_be_bytes),
+        common.get(8..18),
+    ) else {
         let why = "nothing says how its samples are stored";
         return Err(Problem::Header(why.into()).into());
     };
@@ -90,9 +93,9 @@ fn header(form: &[u8], common: &[u8], length: u64) -> Vec<u8> {
 
 /// Reads a sample rate, an 80-bit float.
 fn rate_of(bytes: &[u8]) -> f64 {
-    let exponent = i32::from(be16(bytes, 0).unwrap_or(0) & 0x7fff) - 16_383 - 63;
-    let mantissa =
-        bytes.get(2..).and_then(|of| of.first_chunk()).map_or(0, |of| u64::from_be_bytes(*of));
+    let exponent =
+        i32::from(number(bytes, 0, u16::from_be_bytes).unwrap_or(0) & 0x7fff) - 16_383 - 63;
+    let mantissa = number(bytes, 2, u64::from_be_bytes).unwrap_or(0);
     (mantissa as f64 * f64::from(exponent.clamp(-1000, 100)).exp2()).max(1.0)
 }
 

@@ -4,6 +4,8 @@
 
 use std::{io, ops::Range};
 
+use symphonia::core::{checksum::Crc8Ccitt, io::Monitor};
+
 use super::{
     super::{
         Failure, Problem,
@@ -149,9 +151,10 @@ impl Frame {
             3 => return None,
             code => Some([8, 12, 0, 16, 20, 24, 32][usize::from(code) - 1]),
         };
-        let sum = *head.get(at)?;
+        let mut sum = Crc8Ccitt::new(0);
+        sum.process_buf_bytes(&head[..at]);
         let is_variable = second & 1 == 1;
-        (crc8(&head[..at]) == sum).then_some(Self {
+        (head.get(at) == Some(&sum.crc())).then_some(Self {
             is_variable,
             number,
             block,
@@ -172,13 +175,6 @@ impl Frame {
         let (rate, channels) = (form >> 12, (form >> 9 & 7) + 1);
         self.rate.is_none_or(|of| of == rate) && u32::from(self.channels) == channels
     }
-}
-
-/// CRC-8 with the polynomial x^8 + x^2 + x + 1.
-fn crc8(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0, |sum, byte| {
-        (0..8).fold(sum ^ byte, |sum, _| sum << 1 ^ if sum & 0x80 != 0 { 7 } else { 0 })
-    })
 }
 
 /// The number of samples per channel, a field of 36 bits.

@@ -6,7 +6,7 @@ use std::{io, ops::Range};
 
 use super::{
     super::source::{Bytes, Segment},
-    Repaired, be32,
+    Repaired, number,
 };
 
 /// A box, or atom.
@@ -35,11 +35,11 @@ fn boxes(bytes: &mut Bytes, range: Range<u64>) -> io::Result<Vec<Atom>> {
     while range.end.saturating_sub(start) >= 8 {
         let head = bytes.at(start, 16)?;
         let (Some(length), Some(name)) =
-            (be32(&head, 0), head.get(4..8).and_then(|n| n.first_chunk()))
+            (number(&head, 0, u32::from_be_bytes), head.get(4..8).and_then(|n| n.first_chunk()))
         else {
             break;
         };
-        let long = head.get(8..).and_then(|of| of.first_chunk()).map(|of| u64::from_be_bytes(*of));
+        let long = number(&head, 8, u64::from_be_bytes);
         let (content, length) = match (length, long) {
             (0, _) => (start + 8, range.end - start),
             (1, Some(long)) => (start + 16, long),
@@ -120,16 +120,14 @@ fn left_out(of: &Atom) -> Option<(u64, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use crate::audio::read::{
         Problem,
-        tests::{fixture, noticed, problem},
+        tests::{bytes_of, noticed, problem},
     };
 
     /// The fixture, whose index is its last box, with `tags` at the end of the index.
     fn with(tags: &[u8]) -> Vec<u8> {
-        let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+        let mut bytes = bytes_of("sine.m4a");
         let index = bytes.windows(4).position(|w| w == b"moov").expect("an index") - 4;
         bytes.truncate(
             index + u32::from_be_bytes(*bytes[index..].first_chunk().expect("a length")) as usize,

@@ -4,9 +4,11 @@
 
 use std::{io, ops::Range};
 
+use symphonia::core::{checksum::Crc16AnsiLe, io::Monitor};
+
 use super::{
     super::source::{Bytes, Segment},
-    Repaired, be32, longer_than_stated,
+    Repaired, longer_than_stated, number,
 };
 use crate::audio::read::MOST_SECONDS;
 
@@ -89,7 +91,7 @@ fn frame(bytes: &mut Bytes, at: u64) -> io::Result<Option<Frame>> {
 
 /// The number of consecutive frames from `at` on, at most [`CHAIN`]. Also [`CHAIN`] if they reach
 /// the end.
-fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
+pub(super) fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     let Some(first) = frame(bytes, at)? else { return Ok(0) };
     let mut at = at + first.size;
     for count in 1..CHAIN {
@@ -104,22 +106,13 @@ fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     Ok(CHAIN)
 }
 
-/// True if a frame begins at `at` and another one follows it.
-pub(super) fn begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
-    Ok(chain(bytes, at, end)? > 1)
-}
-
 /// True if [`CHAIN`] frames follow from `at` on.
 pub(super) fn continues(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? == CHAIN || adts_chain(bytes, at, end)? == CHAIN)
 }
 
-/// True if an AAC frame begins at `at` and another one follows it.
-pub(super) fn adts_begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
-    Ok(adts_chain(bytes, at, end)? > 1)
-}
-
-fn adts_chain(bytes: &mut Bytes, mut at: u64, end: u64) -> io::Result<usize> {
+/// As [`chain`], for frames of AAC.
+pub(super) fn adts_chain(bytes: &mut Bytes, mut at: u64, end: u64) -> io::Result<usize> {
     for count in 0..CHAIN {
         if at == end && count > 0 {
             return Ok(CHAIN);
@@ -141,7 +134,8 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Repair
     let Some(first) = frame(bytes, region.start)? else { return Ok(repaired) };
     let mut head = bytes.at(region.start, first.size.min(LONGEST))?;
     let place = first.tag_place();
-    let (true, Some(stated)) = (is_tag(&head, place), be32(&head, place + 8)) else {
+    let (true, Some(stated)) = (is_tag(&head, place), number(&head, place + 8, u32::from_be_bytes))
+    else {
         return Ok(repaired);
     };
     // A flag says whether the tag has a frame count.
@@ -181,17 +175,11 @@ fn fill_nothing_up(head: &mut [u8], place: usize) {
         delays[2] = 0;
     }
     if head.len() >= lame + 36 {
-        let sum = crc16(&head[..lame + 34]);
-        head[lame + 34..lame + 36].copy_from_slice(&sum.to_be_bytes());
+        // CRC-16/ARC.
+        let mut sum = Crc16AnsiLe::new(0);
+        sum.process_buf_bytes(&head[..lame + 34]);
+        head[lame + 34..lame + 36].copy_from_slice(&sum.crc().to_be_bytes());
     }
-}
-
-/// CRC-16/ARC.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |sum, byte| {
-        (0..8)
-            .fold(sum ^ u16::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xa001 } else { 0 })
-    })
 }
 
 /// The number of sound frames in `range`, at most as many as are read.

@@ -2,14 +2,20 @@
 //!
 //! Source: RFC 3533; Vorbis I specification, section 4.2; RFC 7845 (Opus).
 
-use std::ops::Range;
+use std::{io, iter, ops::Range};
+
+use ogg::writing::{
+    PacketWriteEndInfo::{EndPage, NormalPacket},
+    PacketWriter,
+};
+use symphonia::core::{checksum::Crc32, io::Monitor};
 
 use super::{
     super::{
         Failure, Problem,
         source::{Bytes, Segment},
     },
-    Known, Repaired, find, le16, le32,
+    Known, Repaired, find, number,
 };
 
 /// The largest page: its header and 255 segments of 255 bytes.
@@ -18,8 +24,7 @@ const MOST: u64 = 27 + 255 + 255 * 255;
 /// The largest size of all headers; they may hold pictures.
 const MOST_HEADERS: u64 = 1 << 26;
 
-/// Flags of a page: continues a packet, begins its stream, ends its stream.
-const GOES_ON: u8 = 1;
+/// Flags of a page: begins its stream, ends its stream.
 const BEGINS: u8 = 2;
 const ENDS: u8 = 4;
 
@@ -76,7 +81,7 @@ impl Page {
     }
 
     fn stream(&self) -> Option<u32> {
-        le32(&self.header, 14)
+        number(&self.header, 14, u32::from_le_bytes)
     }
 
     fn start(&self) -> u64 {
@@ -85,7 +90,7 @@ impl Page {
 
     /// The number of samples of the stream up to the end of the page.
     fn time(&self) -> i64 {
-        self.header[6..].first_chunk().map_or(-1, |of| i64::from_le_bytes(*of))
+        number(&self.header, 6, i64::from_le_bytes).unwrap_or(-1)
     }
 
     /// True if a file of `length` bytes can be as long as its last page states.
@@ -120,7 +125,9 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
     if second.is_some_and(|page| page.flags() & BEGINS != 0) {
         return Ok(as_it_is);
     }
-    let skip = if head.starts_with(b"OpusHead") { le16(&head, SKIP).unwrap_or(0) } else { 0 };
+    let is_opus = head.starts_with(b"OpusHead");
+    let skip = number(&head, SKIP, u16::from_le_bytes).filter(|_| is_opus).unwrap_or(0);
+    let gain = number(&head, GAIN, i16::from_le_bytes).filter(|_| is_opus).unwrap_or(0);
     let mut parts = vec![match skip {
         0 => Segment::File(region.start..first.body.end),
         _ => Segment::Own(unskipped(&first, &head)),
@@ -129,8 +136,8 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
     if let Some((comments, count)) = comments(&head)
         && let Some((headers, begin)) = headers(bytes, &first, &sound, count)?
     {
-        let packets: Vec<_> = std::iter::once(comments).chain(headers).collect();
-        parts.push(Segment::Own(pages(&first, &packets)));
+        let packets = iter::once(comments).chain(headers).collect();
+        parts.push(Segment::Own(pages(&first, packets)?));
         sound = begin..region.end;
     }
     let mut notices = Vec::new();
@@ -147,8 +154,6 @@ pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, 
         }
         None => parts.push(Segment::File(sound)),
     }
-    let gain = if head.starts_with(b"OpusHead") { le16(&head, GAIN).unwrap_or(0) } else { 0 };
-    let gain = gain.cast_signed();
     let known = Known { skip: skip.into(), gain, is_open, ..Known::default() };
     Ok(Repaired { notices, parts, known })
 }
@@ -209,35 +214,17 @@ fn headers(
     Ok(None)
 }
 
-/// Builds pages of the stream of `first` from `packets`.
-fn pages(first: &Page, packets: &[Vec<u8>]) -> Vec<u8> {
-    let body = packets.concat();
-    let lengths: Vec<u8> = packets
-        .iter()
-        .flat_map(|of| std::iter::repeat_n(255, of.len() / 255).chain([(of.len() % 255) as u8]))
-        .collect();
-    let (mut all, mut rest) = (Vec::new(), &body[..]);
-    let mut goes_on = false;
-    for (index, lengths) in lengths.chunks(255).enumerate() {
-        let length = lengths.iter().map(|of| usize::from(*of)).sum();
-        let (own, after) = rest.split_at(length);
-        rest = after;
-        // A page on which no packet ends has the position -1.
-        let time = if lengths.iter().any(|of| *of < 255) { 0 } else { u64::MAX };
-        let mut page = b"OggS\0".to_vec();
-        page.push(if goes_on { GOES_ON } else { 0 });
-        page.extend(time.to_le_bytes());
-        page.extend(&first.header[14..18]);
-        page.extend((index as u32 + 1).to_le_bytes());
-        page.extend([0; 4]);
-        page.push(lengths.len() as u8);
-        page.extend(lengths);
-        page.extend(own);
-        seal(&mut page);
-        all.extend(page);
-        goes_on = lengths.last() == Some(&255);
+/// Builds the pages after `first`, of the same stream, from their packets.
+fn pages(first: &Page, packets: Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
+    let (mut writer, stream) = (PacketWriter::new(Vec::new()), first.stream().unwrap_or_default());
+    // The writer marks its first page as the beginning of the stream, which is `first`.
+    writer.write_packet(Vec::<u8>::new(), stream, EndPage, 0)?;
+    let (begin, last) = (writer.inner().len(), packets.len().saturating_sub(1));
+    for (index, packet) in packets.into_iter().enumerate() {
+        let info = if index == last { EndPage } else { NormalPacket };
+        writer.write_packet(packet, stream, info, 0)?;
     }
-    all
+    Ok(writer.into_inner().split_off(begin))
 }
 
 /// The last page, if it is at the end of the file and belongs to the stream of `first`.
@@ -257,12 +244,9 @@ fn last(bytes: &mut Bytes, first: &Page, range: &Range<u64>) -> Result<Option<Pa
 /// Writes the checksum of a page: CRC-32 with the polynomial 0x04c11db7, not reflected.
 fn seal(page: &mut [u8]) {
     page[22..26].fill(0);
-    let sum = page.iter().fold(0u32, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
-            sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
-        })
-    });
-    page[22..26].copy_from_slice(&sum.to_le_bytes());
+    let mut sum = Crc32::new(0);
+    sum.process_buf_bytes(page);
+    page[22..26].copy_from_slice(&sum.crc().to_le_bytes());
 }
 
 #[cfg(test)]

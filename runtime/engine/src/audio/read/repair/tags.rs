@@ -4,7 +4,7 @@
 
 use std::{io, ops::Range};
 
-use super::{super::source::Bytes, FAR, Kind, find, kind, le32, mpeg};
+use super::{super::source::Bytes, FAR, Kind, find, kind, mpeg, number};
 
 /// Bytes of an ID3v2 tag's header, and of its footer.
 const HEADER: u64 = 10;
@@ -103,7 +103,8 @@ pub(super) fn end(bytes: &mut Bytes, kind: Kind, region: &Range<u64>) -> io::Res
             && foot.starts_with(b"APETAGEX")
         {
             // The length includes items and footer. It is used only if a header is before them.
-            let items = le32(&foot, 12).and_then(|length| footer.checked_sub(length.into()));
+            let items = number(&foot, 12, u32::from_le_bytes)
+                .and_then(|length| footer.checked_sub(length.into()));
             let header = items.filter(|header| *header >= region.start);
             end = match header {
                 Some(header) if bytes.at(header, 8)? == b"APETAGEX" => header,

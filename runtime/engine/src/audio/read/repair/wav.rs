@@ -11,7 +11,7 @@ use super::{
     },
     Repaired,
     chunks::{Chunk, Length, Order, Reader},
-    le16, le32, longer_than_stated, mpeg, shorter_than_stated,
+    longer_than_stated, mpeg, number, shorter_than_stated,
 };
 
 /// The largest number of channels that is supported.
@@ -82,14 +82,13 @@ pub(super) fn length_notice(
 fn long(bytes: &mut Bytes, region: &Range<u64>) -> Result<Option<u64>, Failure> {
     let head = bytes.at(region.start, 36)?;
     let is_long = !head.starts_with(b"RIFF") && head.get(12..16) == Some(b"ds64");
-    let length = head.get(28..).and_then(|of| of.first_chunk()).map(|of| u64::from_le_bytes(*of));
-    Ok(length.filter(|_| is_long))
+    Ok(number(&head, 28, u64::from_le_bytes).filter(|_| is_long))
 }
 
 /// The codec number: in the extensible form, the first two bytes of the subformat's GUID.
 fn tag(format: &[u8]) -> Option<u16> {
-    match le16(format, 0)? {
-        0xfffe => le16(format, 24),
+    match number(format, 0, u16::from_le_bytes)? {
+        0xfffe => number(format, 24, u16::from_le_bytes),
         tag => Some(tag),
     }
 }
@@ -97,10 +96,10 @@ fn tag(format: &[u8]) -> Option<u16> {
 impl Format {
     fn of(tag: u16, format: &[u8]) -> Result<Self, Problem> {
         let short = || Problem::Header("its format is cut short".into());
-        let channels = le16(format, 2).ok_or_else(short)?;
-        let rate = le32(format, 4).ok_or_else(short)?;
-        let frame = le16(format, 12).ok_or_else(short)?;
-        let bits = le16(format, 14).unwrap_or(0);
+        let channels = number(format, 2, u16::from_le_bytes).ok_or_else(short)?;
+        let rate = number(format, 4, u32::from_le_bytes).ok_or_else(short)?;
+        let frame = number(format, 12, u16::from_le_bytes).ok_or_else(short)?;
+        let bits = number(format, 14, u16::from_le_bytes).unwrap_or(0);
         if channels == 0 {
             return Err(Problem::Header("it has no channels".into()));
         }

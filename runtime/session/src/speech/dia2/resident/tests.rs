@@ -39,6 +39,14 @@ fn write(path: &Path, frames: usize) {
         .expect("a file");
 }
 
+/// A folder with a recording of so many frames, and its path.
+fn recording(frames: usize) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    write(&path, frames);
+    (folder, path)
+}
+
 /// A request with the recording at `path`.
 fn with(path: &Path, more: &Value) -> SpeechInput<'static> {
     let mut fields = json!({
@@ -53,6 +61,10 @@ fn with(path: &Path, more: &Value) -> SpeechInput<'static> {
 fn input(text: &str, fields: &Value) -> SpeechInput<'static> {
     let fields = fields.as_object().expect("an object").clone();
     SpeechInput { texts: vec![text.to_owned()], fields, seed: 4, voices: None, lines: false }
+}
+
+fn turn<B: Backend>(on: &Rc<Resident<B>>, input: SpeechInput<'_>) -> Turn<B> {
+    on.turn(input, &Unobserved, &mut Vec::new()).expect("a good request")
 }
 
 /// Five frames are 0.4 s, and one more is encoded. The model has 64 steps.
@@ -71,8 +83,7 @@ fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
         let refused = refused.expect("it is longer than the model").to_string();
         assert!(refused.contains("100"), "{refused}");
         let of = |(path, more): (&Path, Value)| {
-            let turn = on.turn(with(path, &more), &Unobserved, &mut Vec::new());
-            let turn = turn.expect("a good request");
+            let turn = turn(&on, with(path, &more));
             let heard = turn.heard(&Unobserved).expect("a voice");
             let Some(VoiceState::Recordings(recordings)) = heard else { panic!("recordings") };
             recordings[0].frames.len()
@@ -92,9 +103,7 @@ fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
 
 #[test]
 fn an_error_about_words_names_those_of_its_speaker() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.wav");
-    write(&path, 5);
+    let (_folder, path) = recording(5);
     for words in [json!([]), json!("no.json"), Value::Null] {
         let input = with(&path, &json!({ "speaker_2": path, "words_2": words }));
         let ready = model().prepare(input, ENGINE, &Unobserved, &mut Vec::new());
@@ -107,9 +116,7 @@ fn an_error_about_words_names_those_of_its_speaker() {
 
 #[test]
 fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.wav");
-    write(&path, 10);
+    let (_folder, path) = recording(10);
     let path = &*path;
     let all = on_engine!(ENGINE,
     for<'a>(path: &'a Path) -> Vec<(bool, Vec<String>)>,
@@ -117,8 +124,7 @@ fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
         let on = resident::<B>(place);
         let of = |()| {
             let more = json!({ "snapshot": true, "max_prefix_duration": 0.4 });
-            let turn = on.turn(with(path, &more), &Unobserved, &mut Vec::new());
-            let turn = turn.expect("a good request");
+            let turn = turn(&on, with(path, &more));
             let (was_known, notices) = (turn.has_voice(), RefCell::new(Vec::new()));
             let observe = |event: Event| {
                 if let Event::Noticed(notice) = event {
@@ -138,17 +144,14 @@ fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
 
 #[test]
 fn the_state_of_a_file_that_changed_while_it_was_read_is_not_kept() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.wav");
-    write(&path, 10);
+    let (_folder, path) = recording(10);
     let path = &*path;
     let known = on_engine!(ENGINE,
     for<'a>(path: &'a Path) -> Vec<bool>,
     |place: B| {
         let on = resident::<B>(place);
         let of = |is_kept: bool| {
-            let turn = on.turn(with(path, &json!({})), &Unobserved, &mut Vec::new());
-            let turn = turn.expect("a good request");
+            let turn = turn(&on, with(path, &json!({})));
             assert!(turn.is_kept, "nobody writes the file");
             let turn = Turn { is_kept, ..turn };
             let was_known = turn.has_voice();
@@ -191,17 +194,14 @@ impl Sink for Told {
 /// Row 31: so a client of stream-dia2 hears the others at once.
 #[test]
 fn the_last_piece_of_sound_alone_may_be_the_last() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.wav");
-    write(&path, 10);
+    let (_folder, path) = recording(10);
     let path = &*path;
     let told = on_engine!(ENGINE,
     for<'a>(path: &'a Path) -> Vec<Vec<bool>>,
     |place: B| {
         let on = resident::<B>(place);
         let of = |(request, others): (SpeechInput<'static>, usize)| {
-            let turn = on.turn(request, &Unobserved, &mut Vec::new());
-            let turn = turn.expect("a good request");
+            let turn = turn(&on, request);
             let chunks = Chunks { first: others, others };
             let (mut told, options) = (Told::default(), Options { chunks, ..Options::default() });
             turn.speak(options, None, &Unobserved, &mut told).expect("speech");
@@ -241,9 +241,7 @@ fn a_text_in_pieces_has_no_words_only_if_none_came_before_its_end() {
     |place: B| {
         let on = resident::<B>(place);
         let of = |&(more, steps): &(&[&'static str], u32)| {
-            let input = input(BREAK, &json!({ "max_steps": steps }));
-            let turn = on.turn(input, &Unobserved, &mut Vec::new());
-            let turn = turn.expect("a good request");
+            let turn = turn(&on, input(BREAK, &json!({ "max_steps": steps })));
             let mut pieces = Pieces(more.iter().copied().collect());
             let (options, mut told) = (Options::default(), Told::default());
             let spoken = turn.speak(options, Some(&mut pieces), &Unobserved, &mut told);

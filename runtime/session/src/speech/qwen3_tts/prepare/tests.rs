@@ -1,6 +1,6 @@
 //! The model inside the program, which has ten languages and two dialects.
 
-use acestep_engine::{Encoding, Existing, Format, Unobserved, save_audio};
+use acestep_engine::{Audio, Encoding, Existing, Format, Unobserved, save_audio};
 
 use super::*;
 

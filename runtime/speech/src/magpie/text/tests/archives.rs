@@ -57,16 +57,14 @@ fn a_tokenizer_that_cannot_be_read_refuses_its_own_language_alone() {
 #[test]
 fn dictionaries_and_heteronyms_may_be_lists() {
     let of = |ignores: bool, text: &str| {
-        let own = written(
-            json!({ "text_tokenizers": { "english": {
-                "_target_": "IPATokenizer", "g2p": {
-                    "phoneme_dict": ["nemo:d", "e"], "heteronyms": ["read", "tear"],
-                    "ignore_ambiguous_words": ignores, "use_chars": true, "grapheme_prefix": "#",
-                },
-            } } }),
-            &[("d", "hello x\nread y"), ("e", "world z\nhello v\n")],
-        );
-        symbols(&own.expect("tokenizers"), "en", text)
+        let config = json!({ "text_tokenizers": { "english": {
+            "_target_": "IPATokenizer", "g2p": {
+                "phoneme_dict": ["nemo:d", "e"], "heteronyms": ["read", "tear"],
+                "ignore_ambiguous_words": ignores, "use_chars": true, "grapheme_prefix": "#",
+            },
+        } } });
+        let files = [("d", "hello x\nread y"), ("e", "world z\nhello v\n")];
+        of_text(config, &files, "en", text)
     };
     assert_eq!(of(false, "hello world read"), "x z #R#E#A#D");
     assert_eq!(of(true, "hello world"), "#H#E#L#L#O z");
@@ -91,7 +89,7 @@ fn a_french_word_behind_an_elided_one_is_looked_up_alone() {
             } },
         });
         let d = "ami a\nhomme om\nil il\nl'oncle u\nque k\njusque ʒysk\nfils f\nfils(2) s\n";
-        symbols(&written(config, &[("d", d)]).expect("tokenizers"), "fr", text)
+        of_text(config, &[("d", d)], "fr", text)
     };
     for (text, says) in [
         ("l'ami", "la"),

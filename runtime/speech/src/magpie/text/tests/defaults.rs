@@ -65,17 +65,13 @@ fn mandarin_has_phonemes_in_upper_case_behind_a_mark_and_letters_in_lower_case()
 #[test]
 fn a_chinese_text_has_the_case_of_the_letters() {
     let pinyin = Pinyin::read("你: nǐ").expect("a table");
-    for (case, symbols) in [("lower", "#N #3 a b"), ("upper", "#N #3 A B"), ("mixed", "#N #3 a B")]
-    {
+    for (case, says) in [("lower", "#N #3 a b"), ("upper", "#N #3 A B"), ("mixed", "#N #3 a B")] {
         let own = json!({ "text_tokenizers": {
             "mandarin_phoneme": mandarin(json!({ "ascii_letter_case": case })),
         } });
         let own = written(own, &[("d", "ni\tn\n")]).expect("tokenizers");
-        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
-        let tokens = tokens.expect("a list");
         let made = own.encode("zh", "你aB", with(&pinyin)).expect("ids");
-        let made: Vec<_> = made.ids.iter().map(|&id| &*tokens[id as usize]).collect();
-        assert_eq!(made.join(" "), symbols, "{case}");
+        assert_eq!(symbols(&own, made.ids).join(" "), says, "{case}");
     }
 }
 
@@ -129,22 +125,20 @@ fn japanese_letters_are_in_lower_case_unless_the_file_says_otherwise() {
 fn a_japanese_text_has_the_case_of_the_letters() {
     let analyser = OpenJTalk::read(&dictionary()).expect("a dictionary");
     let tools = Tools { open_jtalk: Some(&analyser), ..Tools::default() };
-    let symbols = |case: &str| {
+    let of = |case: &str| {
         let own = json!({ "text_tokenizers": { "japanese": {
             "_target_": "JapanesePhonemeTokenizer", "g2p": { "ascii_letter_case": case },
         } } });
         let own = written(own, &[]).expect("tokenizers");
-        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
-        let tokens = tokens.expect("a list");
         let made = own.encode("ja", "OpenAIの3つのモデル", tools).expect("ids");
         assert!(made.dropped.is_empty(), "{:?}", made.dropped);
-        made.ids.iter().map(|&id| &*tokens[id as usize]).collect::<String>()
+        symbols(&own, made.ids).concat()
     };
-    let upper = symbols("upper");
+    let upper = of("upper");
     let kana = upper.strip_prefix("OPENAI").expect(&upper);
     assert!(kana.ends_with("1モ0デ0ル"), "{kana}");
     for case in ["lower", "mixed"] {
-        assert_eq!(symbols(case), format!("openai{kana}"), "{case}");
+        assert_eq!(of(case), format!("openai{kana}"), "{case}");
     }
     // A GGUF file has a list of tokens, which counts.
     let own = json!({ "text_tokenizers": { "japanese": {

@@ -6,7 +6,6 @@ use acestep_engine::{
     Residency, Unobserved, audio::loudness::prevent_clipping, host::audio_from_sound,
     tiling::Tiling,
 };
-use acestep_import::AceStep;
 use acestep_model::{Backend, Place, acestep::Padded};
 use acestep_music::{
     Networks, codes,
@@ -28,16 +27,16 @@ use burn::tensor::{Tensor, TensorData};
 use serde_json::Value;
 
 use super::{networks::every_nth, prompts::prompts_from_metas};
-use crate::golden::sheet::Sheet;
+use crate::{families::GoldenSource, golden::sheet::Sheet};
 
 /// `e2e`: every case that the manifest describes.
 pub(crate) fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &AceStep,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let networks = Networks::<B>::new(model, place.clone(), Residency::Kept);
+    let networks = Networks::<B>::new(of.checkpoints.whole()?, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
@@ -51,11 +50,9 @@ pub(crate) fn run<B: Backend>(
     Ok(())
 }
 
-type Built<'a, B> = Networks<'a, B>;
-
 fn song<B: Backend>(
     sheet: &mut Sheet<'_>,
-    networks: &Built<'_, B>,
+    networks: &Networks<'_, B>,
     case: &str,
     note: &Value,
 ) -> Result<()> {
@@ -73,7 +70,8 @@ fn song<B: Backend>(
         }
         None => Timbre::of_silence(networks, &stored_silence),
     };
-    let heard = condition::encode(networks, &prompts, &timbre, &Unobserved)?;
+    let texts = condition::encode_text(networks, &prompts, &Unobserved)?;
+    let heard = condition::encode_condition(networks, &texts, &timbre, &Unobserved)?;
     tokens(sheet, networks, case, &prompts)?;
 
     let Source { target, hints } = source_of(sheet, networks, note, frames)?;
@@ -166,7 +164,7 @@ fn sound_cases<B: Backend>(
 /// The token ids of the prompts and the caption's hidden states, if they are stored.
 fn tokens<B: Backend>(
     sheet: &mut Sheet<'_>,
-    networks: &Built<'_, B>,
+    networks: &Networks<'_, B>,
     case: &str,
     prompts: &[Prompt],
 ) -> Result<()> {
@@ -238,7 +236,7 @@ fn generated(note: &Value) -> Option<Range<usize>> {
 /// The reference sound of the goldens' generator: one second of 333 Hz.
 fn reference_wave<B: Backend>(
     note: &Value,
-    networks: &Built<'_, B>,
+    networks: &Networks<'_, B>,
 ) -> Result<Option<Tensor<B, 3>>> {
     if note["refer_audios"].is_null() {
         return Ok(None);
@@ -252,7 +250,7 @@ fn reference_wave<B: Backend>(
 
 fn source_of<B: Backend>(
     sheet: &Sheet<'_>,
-    networks: &Built<'_, B>,
+    networks: &Networks<'_, B>,
     note: &Value,
     frames: usize,
 ) -> Result<Source<B>> {
@@ -278,7 +276,7 @@ fn source_of<B: Backend>(
 }
 
 /// The source sound that the manifest describes: a sine of 180 Hz plus a staircase.
-fn source_wave<B: Backend>(sheet: &Sheet<'_>, networks: &Built<'_, B>) -> Result<Tensor<B, 3>> {
+fn source_wave<B: Backend>(sheet: &Sheet<'_>, networks: &Networks<'_, B>) -> Result<Tensor<B, 3>> {
     let text = sheet.golden.note("srcwav").as_str().unwrap_or_default().to_owned();
     let digits = text.split("N=").nth(1).and_then(|rest| rest.split(';').next());
     let samples: usize =

@@ -12,19 +12,22 @@ use burn::tensor::{Int, Tensor, TensorData};
 use serde_json::{Value, json};
 
 use super::replay::{self, Replay};
-use crate::golden::{
-    Lacks,
-    page::Page,
-    sheet::{Activations, Sheet, in_bf16},
+use crate::{
+    families::GoldenSource,
+    golden::{
+        page::Page,
+        sheet::{Activations, Sheet, in_bf16},
+    },
 };
 
 /// `lm`: logits of the next token, for whole texts and for one token after the other.
 pub(crate) fn scores<B: Backend>(
     sheet: &mut Sheet<'_>,
-    language: &LanguageModelDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     const INPUTS: [&str; 3] = [".input_ids", ".next_ids", ".attention_mask"];
+    let language = of.checkpoints.language_model()?;
     sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
     let model = language.model::<B>(place)?;
     let reader = Reader { model: &model, language, place };
@@ -140,15 +143,18 @@ impl<B: Backend> Reader<'_, B> {
 pub(crate) fn runs<B: Backend>(
     page: Page<'_>,
     content: &Value,
-    language: Option<&LanguageModelDir>,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
     for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {
         let name = entry["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
-        let Some(language) = language else {
-            let why = Lacks("language model").to_string();
-            names(&name, entry).into_iter().for_each(|case| page.skip(case, &why));
-            continue;
+        let language = match of.checkpoints.language_model() {
+            Ok(language) => language,
+            Err(lacks) => {
+                let skip = |case| page.skip(case, &lacks.to_string());
+                names(&name, entry).into_iter().for_each(skip);
+                continue;
+            }
         };
         page.attempt(names(&name, entry), || {
             let replay = Replay::new(&entry["args"]);

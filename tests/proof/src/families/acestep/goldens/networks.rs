@@ -1,7 +1,6 @@
 //! Networks with stored inputs: autoencoder, transformer, encoders, audio codes.
 
 use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
-use acestep_import::{DitDir, TextEncoderDir, VaeDir};
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, ConditionInputs, Padded},
@@ -9,20 +8,23 @@ use acestep_model::{
 };
 use acestep_music::vae;
 use anyhow::Result;
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Int, Tensor};
 
-use crate::golden::{
-    set::Golden,
-    sheet::{Activations, Sheet, in_bf16},
+use crate::{
+    families::GoldenSource,
+    golden::{
+        set::Golden,
+        sheet::{Activations, Sheet, ids, in_bf16},
+    },
 };
 
 /// `vae_decode`: latents to sound.
 pub(crate) fn vae_decode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (vae, device) = (of.checkpoints.vae()?, &place.device);
     sheet.inputs(|name| name.ends_with(".latents"));
     let decoder = vae.decoder::<B>(place)?;
     sheet.each(".latents", |sheet, case| {
@@ -44,10 +46,10 @@ pub(crate) fn vae_decode<B: Backend>(
 /// `vae_encode`: sound to a distribution of latents.
 pub(crate) fn vae_encode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (vae, device) = (of.checkpoints.vae()?, &place.device);
     sheet.inputs(|name| name.ends_with(".wave") || name.ends_with(".sample_noise"));
     let encoder = vae.encoder::<B>(place)?;
     sheet.each(".wave", |sheet, case| {
@@ -67,10 +69,10 @@ pub(crate) fn vae_encode<B: Backend>(
 /// `vae_tiled`: decoding and encoding in tiles.
 pub(crate) fn vae_tiled<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (vae, device) = (of.checkpoints.vae()?, &place.device);
     let input = |name: &str| name.ends_with(".latents") || is_encode_wave(name);
     sheet.inputs(input);
     let decoder = vae.decoder::<B>(place)?;
@@ -101,7 +103,7 @@ pub(crate) fn vae_tiled<B: Backend>(
         let wave: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.wave"), device)?;
         let tiling = Tiling { chunk, overlap };
         let latents =
-            vae::encode(&encoder, wave, vae.config(), tiling, &Unobserved)?.swap_dims(1, 2);
+            vae::encode(&encoder, wave, None, vae.config(), tiling, &Unobserved)?.swap_dims(1, 2);
         // The reference has two ways of keeping tiles in memory; here there is only one.
         for name in names.iter().filter(|name| sheet.golden.has(name)) {
             sheet.close(name, latents.clone());
@@ -127,10 +129,10 @@ pub(crate) fn every_nth<B: Backend>(sound: Tensor<B, 3>, n: usize) -> (Vec<usize
 /// `dit_time`: the timestep embeddings.
 pub(crate) fn dit_time<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     sheet.inputs(|name| name == "t");
     let t = sheet.golden.floats("t")?;
     let sinusoid = timestep_sinusoid(&t, DType::F32);
@@ -147,11 +149,10 @@ pub(crate) fn dit_time<B: Backend>(
 /// `bf16_time`: the effect of rounding the time, computed in f32, and the embeddings in bf16.
 pub(crate) fn bf16_time<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
-    forward: Option<&Golden>,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     sheet.inputs(|name| name == "t");
     let t = sheet.golden.floats("t")?;
     let scaled: Vec<f32> = t.iter().map(|&t| scaled_time(t, DType::BF16)).collect();
@@ -164,7 +165,7 @@ pub(crate) fn bf16_time<B: Backend>(
     }
 
     let output = "case0.velocity_f32_teff";
-    let Some(inputs) = forward else {
+    let Ok(inputs) = of.set.tensors("dit_forward.safetensors") else {
         sheet.skip(output, "its inputs are in dit_forward.safetensors, which is absent");
         return Ok(());
     };
@@ -188,10 +189,10 @@ pub(crate) fn bf16_time<B: Backend>(
 /// `dit_forward`: velocities, and the activations of the first layers.
 pub(crate) fn dit_forward<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     const INPUTS: [&str; 6] = [
         ".xt",
         ".context_latents",
@@ -259,10 +260,10 @@ pub(crate) fn condition_inputs<B: Backend>(
 /// `cond_encoder`: text, lyrics and timbre to one packed sequence.
 pub(crate) fn cond_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     const INPUTS: [&str; 4] = ["text_hidden", "text_attention", "lyric_hidden", "lyric_attention"];
     sheet.inputs(|name| INPUTS.iter().any(|i| name.contains(i)) || name.contains("refer_audio"));
     let conditioner = model.conditioner::<B>(place)?;
@@ -279,10 +280,10 @@ pub(crate) fn cond_encoder<B: Backend>(
 /// `audio_tokenizer`: latents to codes to latents, and the codebook.
 pub(crate) fn audio_tokenizer<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     sheet.inputs(|name| name.ends_with(".latents") || name == "fsq.indices" || name == "fsq.pre");
     let codec = model.audio_codec::<B>(place)?;
     let silence = model.silence_latent::<B>(device)?;
@@ -306,16 +307,12 @@ pub(crate) fn audio_tokenizer<B: Backend>(
     sheet.attempt("fsq.", |sheet| codebook(sheet, &codec, device))?;
     sheet.attempt("detok.", |sheet| {
         if sheet.golden.has("fsq.indices") {
-            let codes = stored_codes(sheet)?;
+            let codes = sheet.golden.ids("fsq.indices")?;
             let few = codes[..codes.len().min(20)].to_vec();
             sheet.close("detok.from_codes", codec.decode(&[few], device));
         }
         Ok(())
     })
-}
-
-fn stored_codes(sheet: &Sheet<'_>) -> Result<Vec<u32>> {
-    Ok(sheet.golden.whole("fsq.indices")?.iter().map(|&i| i as u32).collect())
 }
 
 /// The codebook alone: values, vectors and rounding.
@@ -326,7 +323,7 @@ fn codebook<B: Backend>(
 ) -> Result<()> {
     let (tokenizer, fsq) = (codec.tokenizer(), codec.fsq());
     if sheet.golden.has("fsq.indices") {
-        let codes = stored_codes(sheet)?;
+        let codes = sheet.golden.ids("fsq.indices")?;
         let values: Vec<f32> = codes.iter().flat_map(|&code| fsq.values(code)).collect();
         let dimensions = values.len() / codes.len().max(1);
         sheet.close_values("fsq.codes", &[codes.len(), dimensions], &values);
@@ -354,10 +351,10 @@ fn whole<B: Backend>(x: Tensor<B, 2, Int>) -> Vec<i64> {
 /// `silence`: the first frames of the silence latent.
 pub(crate) fn silence<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (model, device) = (of.checkpoints.turbo()?, &place.device);
     let frames = sheet.golden.shape("silence_latent")?.get(1).copied().unwrap_or(0);
     let stored = model.silence_latent::<B>(device)?;
     let frames = frames.min(stored.dims()[1]);
@@ -368,16 +365,14 @@ pub(crate) fn silence<B: Backend>(
 /// `text_encoder`: hidden states and embeddings of stored ids.
 pub(crate) fn text_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
-    text: &TextEncoderDir,
+    of: &GoldenSource,
     place: &Place<B>,
 ) -> Result<()> {
-    let device = &place.device;
+    let (text, device) = (of.checkpoints.text_encoder()?, &place.device);
     sheet.inputs(|name| name.ends_with(".input_ids"));
     let ids = |sheet: &Sheet<'_>, case: &str| -> Result<Tensor<B, 2, Int>> {
         let name = format!("{case}.input_ids");
-        let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
-        let ids: Vec<i32> = sheet.golden.whole(&name)?.iter().map(|&id| id as i32).collect();
-        Ok(Tensor::from_data(TensorData::new(ids, shape), device))
+        Ok(ids(sheet.golden.whole(&name)?, sheet.golden.dims(&name)?, device))
     };
     let model = text.model::<B>(place)?;
     sheet.each(".input_ids", |sheet, case| {

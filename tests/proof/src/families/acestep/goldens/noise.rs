@@ -1,15 +1,20 @@
 //! `rng`: the random number streams of the reference.
 
+use acestep_model::{Backend, Place};
 use acestep_music::{
     flow::noise::{NoiseSource, mt19937_uniforms},
     lm::sample::{Draws, Sampler, Scores, TokenMap},
 };
 use anyhow::Result;
 
-use crate::golden::sheet::Sheet;
+use crate::{families::GoldenSource, golden::sheet::Sheet};
 
 /// Streams named `randn.seedS.nN` and `rand.seedS.nN`.
-pub(crate) fn streams(sheet: &mut Sheet<'_>) -> Result<()> {
+pub(crate) fn streams<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    _: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     let golden = sheet.golden;
     sheet.inputs(|name| name == "multinomial.probs");
     if golden.has("multinomial.draws") {

@@ -4,7 +4,6 @@ use acestep_music::{
     Request, codes,
     lm::{
         compose::{Composed, Composing, LmMode},
-        parse,
         prompt::{self, PromptStyle},
         settings::LmSettings,
     },
@@ -78,7 +77,7 @@ pub(super) fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) ->
     let written = call.and_then(|call| call.written.first());
     serde_json::json!({
         "metadata": composed.metadata,
-        "audio_codes": written.map(|tokens| codes::to_markup(&parse::codes(&text_of(tokens)))).unwrap_or_default(),
+        "audio_codes": written.map(|tokens| codes::to_markup(&codes::parse_markup(&text_of(tokens)))).unwrap_or_default(),
         "success": true,
         "error": null,
     })

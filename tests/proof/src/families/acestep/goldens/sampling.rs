@@ -23,9 +23,12 @@ use burn::tensor::Tensor;
 use serde_json::Value;
 
 use super::networks::condition_inputs;
-use crate::golden::{
-    set::Golden,
-    sheet::{Activations, Sheet},
+use crate::{
+    families::GoldenSource,
+    golden::{
+        set::Golden,
+        sheet::{Activations, Sheet},
+    },
 };
 
 /// The known arguments of upstream's `generate_audio`: computed ones and those without effect.
@@ -47,8 +50,25 @@ const KNOWN: [&str; 15] = [
     "use_adg",
 ];
 
-/// `sampling_turbo`, `sampling_base`: noise to latents.
-pub(crate) fn runs<B: Backend>(
+/// `sampling_turbo`: noise to latents.
+pub(crate) fn turbo<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    of: &GoldenSource,
+    place: &Place<B>,
+) -> Result<()> {
+    runs(sheet, of.checkpoints.turbo()?, true, place)
+}
+
+/// `sampling_base`: noise to latents.
+pub(crate) fn base<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    of: &GoldenSource,
+    place: &Place<B>,
+) -> Result<()> {
+    runs(sheet, of.checkpoints.base()?, false, place)
+}
+
+fn runs<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitDir,
     is_turbo: bool,
@@ -303,14 +323,19 @@ fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<
 }
 
 /// `guidance`: adaptive projected guidance (APG) over a few steps, and guidance by angle (ADG).
-pub(crate) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) -> Result<()> {
+pub(crate) fn guidance<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    _: &GoldenSource,
+    place: &Place<B>,
+) -> Result<()> {
     const SCALE: f32 = 7.0;
     /// The times of upstream's three cases of ADG, which are not stored.
     const TIMES: [f32; 3] = [1.0, 0.6, 0.1];
     let golden = sheet.golden;
     sheet.inputs(|name| !name.ends_with(".out"));
     let mut momentum = Momentum::<B>::default();
-    let tensor = |case: &str, part: &str| golden.tensor::<B, 3>(&format!("{case}.{part}"), device);
+    let tensor =
+        |case: &str, part: &str| golden.tensor::<B, 3>(&format!("{case}.{part}"), &place.device);
     // One attempt for all, because each case uses the momentum of the case before.
     sheet.attempt("apg", |sheet| {
         for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {

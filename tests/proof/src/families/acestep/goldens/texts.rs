@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use acestep_import::TextTokenizer;
-use acestep_model::Tokenizer;
+use acestep_model::{Backend, Place, Tokenizer};
 use acestep_music::{
     lm::{
         constrain::{Field, Grammar, genres::GenreVocabulary},
@@ -17,8 +17,8 @@ use acestep_music::{
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
-use super::{checkpoints::Checkpoints, constrained::Runs};
-use crate::golden::page::Page;
+use super::constrained::Runs;
+use crate::{families::GoldenSource, golden::page::Page};
 
 /// The name of the real vocabulary in the files.
 const FULL: &str = "full";
@@ -34,7 +34,12 @@ fn ids(tokenizer: &TextTokenizer, text: &Value, most: usize) -> Result<Value> {
 }
 
 /// `dit_prompts`: the texts of the condition encoder.
-pub(crate) fn prompts(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result<()> {
+pub(crate) fn prompts<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    GoldenSource { checkpoints: of, .. }: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     for (i, entry) in entries(content, "build_dit_inputs") {
         for (text, name, most) in [
             ("caption_input", "caption_ids_full", CAPTION_TOKENS),
@@ -53,7 +58,12 @@ pub(crate) fn prompts(page: Page<'_>, content: &Value, of: &Checkpoints) -> Resu
 }
 
 /// `lm_prompts`: the prompts of the language model.
-pub(crate) fn language_prompts(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result<()> {
+pub(crate) fn language_prompts<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    GoldenSource { checkpoints: of, .. }: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     for (i, entry) in entries(content, FULL) {
         let case = format!("{FULL}.{i}.ids");
         let text = entry["text"].as_str().unwrap_or_default();
@@ -66,7 +76,12 @@ pub(crate) fn language_prompts(page: Page<'_>, content: &Value, of: &Checkpoints
 }
 
 /// `tokenizer_cases`: texts to ids and back.
-pub(crate) fn tokens(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result<()> {
+pub(crate) fn tokens<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    GoldenSource { checkpoints: of, .. }: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     let (text, language) = (of.real_text()?, of.real_language()?);
     let why = of.why_no_tokenizer();
     for (i, entry) in entries(content, FULL) {
@@ -119,7 +134,12 @@ fn about(tokenizer: &impl Tokenizer, key: &str, stored: &Value) -> Option<Value>
 }
 
 /// `constrained_decoding`: written tokens, step by step, and the allowed tokens.
-pub(crate) fn constrained(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result<()> {
+pub(crate) fn constrained<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    GoldenSource { checkpoints: of, .. }: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     const OUTPUTS: [&str; 5] = ["tokens", "finite_counts", "state_path", "final_state", "text"];
     let runs: Runs = serde_json::from_value(content.clone()).context("they are not stored runs")?;
     let genres = Arc::new(GenreVocabulary::parse(&runs.genres.join("\n")));
@@ -140,7 +160,12 @@ pub(crate) fn constrained(page: Page<'_>, content: &Value, of: &Checkpoints) -> 
 }
 
 /// `prefix_trees_full`: every prefix of a value and its allowed next tokens.
-pub(crate) fn trees(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result<()> {
+pub(crate) fn trees<B: Backend>(
+    page: Page<'_>,
+    content: &Value,
+    GoldenSource { checkpoints: of, .. }: &GoldenSource,
+    _: &Place<B>,
+) -> Result<()> {
     // A tree that is null was left out; its size is stored.
     let stored = content.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let Some(tokenizer) = of.real_language()? else {

@@ -1,8 +1,10 @@
 //! The released sizes, from their `config.json` files.
 
 use acestep_model::{acestep, oobleck, qwen3};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
+
+use crate::families::{released, with};
 
 /// Sizes of a diffusion model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +33,12 @@ impl Sizes {
 
     /// Returns the diffusion model's configuration.
     pub(crate) fn config(self) -> Result<acestep::Config> {
-        let config = self.values().to_string();
-        acestep::Config::from_json(&config).context("the released configuration cannot be read")
+        released(acestep::Config::from_json, &self.values())
     }
 
     /// Returns the diffusion model's `config.json`.
     pub(crate) fn values(self) -> Value {
-        let mut config = json!({
+        let config = json!({
             "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
             "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
             "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
@@ -50,26 +51,20 @@ impl Sizes {
             "num_attention_pooler_hidden_layers": 2, "patch_size": 2, "in_channels": 192,
             "is_turbo": self != Self::Base,
         });
-        if self == Self::Xl {
-            let wider = json!({
-                "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 32,
-                "num_attention_heads": 32, "encoder_hidden_size": 2048,
-                "encoder_intermediate_size": 6144, "encoder_num_attention_heads": 16,
-                "encoder_num_key_value_heads": 8,
-            });
-            for (key, value) in wider.as_object().into_iter().flatten() {
-                config[key] = value.clone();
-            }
-        }
-        config
+        let wider = json!({
+            "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "encoder_hidden_size": 2048,
+            "encoder_intermediate_size": 6144, "encoder_num_attention_heads": 16,
+            "encoder_num_key_value_heads": 8,
+        });
+        if self == Self::Xl { with(config, &wider) } else { config }
     }
 }
 
 impl LanguageSizes {
     /// Returns the language model's configuration.
     pub(crate) fn config(self) -> Result<qwen3::Config> {
-        let config = self.values().to_string();
-        qwen3::Config::from_json(&config).context("the released configuration cannot be read")
+        released(qwen3::Config::from_json, &self.values())
     }
 
     /// Returns the language model's `config.json`.
@@ -90,8 +85,7 @@ impl LanguageSizes {
 
 /// Returns the text encoder's configuration.
 pub(crate) fn text_encoder_config() -> Result<qwen3::Config> {
-    let config = text_encoder_values().to_string();
-    qwen3::Config::from_json(&config).context("the released configuration cannot be read")
+    released(qwen3::Config::from_json, &text_encoder_values())
 }
 
 /// Returns the text encoder's `config.json`.
@@ -106,8 +100,7 @@ pub(crate) fn text_encoder_values() -> Value {
 
 /// Returns the autoencoder's configuration.
 pub(crate) fn vae_config() -> Result<oobleck::Config> {
-    let config = vae_values().to_string();
-    oobleck::Config::from_json(&config).context("the released configuration cannot be read")
+    released(oobleck::Config::from_json, &vae_values())
 }
 
 /// Returns the autoencoder's `config.json`.

@@ -30,7 +30,7 @@ pub(crate) fn encode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run>
     let model =
         random_weights(oobleck::Encoder::<B>::init(&config, device), place.dtype).prepacked();
     let sound = noise([1, config.audio_channels, frames * config.hop()], device);
-    let work = || vae::encode(&model, sound.clone(), &config, Tiling::ENCODE, &Unobserved);
+    let work = || vae::encode(&model, sound.clone(), None, &config, Tiling::ENCODE, &Unobserved);
     let time = clock::time(work, || wait::<B>(device));
     Ok(run(frames, cost::vae_encode(&config, frames), time))
 }

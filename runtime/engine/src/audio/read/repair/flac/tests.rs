@@ -1,21 +1,12 @@
 use super::*;
-use crate::audio::{
-    Audio, flac,
-    read::tests::{noticed, problem},
+use crate::audio::read::{
+    damage::{BLOCK, SAMPLES, whole},
+    tests::{noticed, problem},
 };
-
-const RATE: u32 = 44_100;
-const SAMPLES: usize = 132_300;
-const BLOCK: usize = 4096;
-
-fn song() -> Audio {
-    let channel = |step: usize| (0..SAMPLES).map(|i| (i * step % 997) as f32 / 2_000.0).collect();
-    Audio { channels: vec![channel(3), channel(5)], sample_rate: RATE }
-}
 
 /// The STREAMINFO block and the frames.
 fn parts() -> (Vec<u8>, Vec<u8>) {
-    let bytes = flac::to_bytes(&song(), 16, &crate::Unobserved).expect("a FLAC");
+    let bytes = whole();
     let (_, frames) = blocks(&mut Bytes::of(&bytes), &(0..bytes.len() as u64)).expect("in memory");
     (bytes[8..8 + STREAM].to_vec(), bytes[frames.expect("frames") as usize..].to_vec())
 }
@@ -124,10 +115,4 @@ fn a_piece_of_a_longer_stream_is_heard_and_said() {
     let cut = &frames[..starts[22] + 100];
     let found = problem("a.flac", &flac(&[block(0x80, 34, &stream)], cut));
     assert!(matches!(found, Problem::CutShort { .. }), "{found}");
-}
-
-/// The checksum of "123456789", which identifies the variant of CRC-8.
-#[test]
-fn the_checksum_of_a_header_is_crc_8() {
-    assert_eq!(crc8(b"123456789"), 0xf4);
 }

@@ -1,13 +1,10 @@
-use std::fs;
-
-use super::*;
 use crate::audio::read::{
     Problem,
-    tests::{fixture, noticed, problem},
+    tests::{bytes_of, noticed, problem},
 };
 
 fn mp3() -> Vec<u8> {
-    fs::read(fixture("sine.mp3")).expect("a fixture")
+    bytes_of("sine.mp3")
 }
 
 /// The position of the fixture's tag.
@@ -115,10 +112,4 @@ fn a_change_of_the_rate_is_said_with_a_remedy() {
     let text = "its rate changes from 44100 Hz to 48000 Hz after 0.78 s";
     assert_eq!(found.to_string(), text);
     assert!(found.hint().contains("ffmpeg -i FILE sound.flac"));
-}
-
-/// The checksum of "123456789", which identifies the variant of CRC-16.
-#[test]
-fn the_checksum_of_a_tag_is_crc_16_arc() {
-    assert_eq!(crc16(b"123456789"), 0xbb3d);
 }

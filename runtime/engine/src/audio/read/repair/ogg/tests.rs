@@ -1,12 +1,10 @@
-use std::fs;
-
 use super::*;
 #[cfg(feature = "opus")]
 use crate::audio::Audio;
-use crate::audio::read::tests::{fixture, noticed, problem};
+use crate::audio::read::tests::{bytes_of, noticed, problem};
 
 fn whole() -> Vec<u8> {
-    fs::read(fixture("sine.ogg")).expect("a fixture")
+    bytes_of("sine.ogg")
 }
 
 /// The fixture's first page, its headers without comments, and the position of its sound.
@@ -25,9 +23,9 @@ fn parts(file: &[u8]) -> (Page, Vec<Vec<u8>>, u64) {
 /// Returns `file` with other comments.
 fn with(file: &[u8], comments: &[u8]) -> Vec<u8> {
     let (first, headers, sound) = parts(file);
-    let packets: Vec<_> = std::iter::once(comments.to_vec()).chain(headers).collect();
-    let (begin, sound) = (first.body.end as usize, sound as usize);
-    [&file[..begin], &pages(&first, &packets), &file[sound..]].concat()
+    let packets = iter::once(comments.to_vec()).chain(headers).collect();
+    let pages = pages(&first, packets).expect("in memory");
+    [&file[..first.body.end as usize], &pages, &file[sound as usize..]].concat()
 }
 
 /// Comments of several sizes and faults. A picture of 17 MB is too large for one packet.
@@ -103,11 +101,11 @@ fn speex_is_named() {
 #[cfg(feature = "opus")]
 #[test]
 fn opus_is_as_long_as_its_last_page_says_less_what_is_skipped() {
-    let file = fs::read(fixture("sine.opus")).expect("a fixture");
+    let file = bytes_of("sine.opus");
     let (first, _, _) = parts(&file);
     let sound = noticed("a.opus", &file).0;
     let skip = first.header.len() + SKIP;
-    let own = le16(&file, skip).expect("a number");
+    let own = number(&file, skip, u16::from_le_bytes).expect("a number");
     let ends = sound.samples() + usize::from(own);
     for other in [0, 100, own, 1_500, 3_840] {
         let mut bytes = file.clone();
@@ -127,7 +125,7 @@ fn opus_is_as_long_as_its_last_page_says_less_what_is_skipped() {
 #[cfg(feature = "opus")]
 #[test]
 fn opus_is_as_loud_as_its_header_says() {
-    let mut bytes = fs::read(fixture("sine.opus")).expect("a fixture");
+    let mut bytes = bytes_of("sine.opus");
     let (first, _, _) = parts(&bytes);
     let sound = noticed("a.opus", &bytes).0;
     let gain = first.header.len() + GAIN;

@@ -1,6 +1,4 @@
-use std::fs;
-
-use crate::audio::read::tests::{fixture, noticed, problem};
+use crate::audio::read::tests::{bytes_of, noticed, problem};
 
 const RATE: u32 = 8_000;
 
@@ -151,7 +149,7 @@ fn other_codecs_are_named_with_a_remedy() {
 
 #[test]
 fn an_mp3_in_a_wav_is_heard() {
-    let mp3 = fs::read(fixture("sine.mp3")).expect("a fixture");
+    let mp3 = bytes_of("sine.mp3");
     let format = [&[0x55, 0][..], &format()[2..]].concat();
     let bytes = riff(0, &[filled(b"fmt ", &format), filled(b"data", &mp3)]);
     assert_eq!(noticed("a.wav", &bytes), noticed("a.mp3", &mp3));

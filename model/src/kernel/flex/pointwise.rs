@@ -1,18 +1,12 @@
-//! GELU in one vectorised pass, with the error function or with tanh.
+//! GELU, with the error function or with tanh, and ELU, each in one vectorised pass.
 
 use std::marker::PhantomData;
 
-use burn::tensor::DType;
-use burn_flex::{Flex, FlexTensor};
+use burn_flex::FlexTensor;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{
-    super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous,
-    exp::exp,
-    level,
-};
+use super::{WORTH_SHARING, contiguous, exp::exp, level};
 
 /// `-2 sqrt(2 / pi)`
 const SLOPE: f32 = -1.595_769;
@@ -37,18 +31,17 @@ const POWERS: [f32; 10] = [
 
 /// Kernel of [`super::super::Backend::gelu`], for f32.
 pub(super) fn gelu(x: FlexTensor) -> FlexTensor {
-    if x.dtype() != DType::F32 {
-        return primitive(reference::gelu::<Flex, 2>(tensor(x)));
-    }
     each::<Exact>(x)
 }
 
 /// Kernel of [`super::super::Backend::gelu_tanh`], for f32.
 pub(super) fn gelu_tanh(x: FlexTensor) -> FlexTensor {
-    if x.dtype() != DType::F32 {
-        return primitive(reference::gelu_tanh::<Flex, 2>(tensor(x)));
-    }
     each::<Approximate>(x)
+}
+
+/// Kernel of [`super::super::Backend::elu`], for f32.
+pub(super) fn elu(x: FlexTensor) -> FlexTensor {
+    each::<Elu>(x)
 }
 
 /// Changes all values in place, on all cores if that pays.
@@ -56,25 +49,31 @@ fn each<F: Form>(x: FlexTensor) -> FlexTensor {
     let mut x = contiguous(x);
     // A fresh product is not shared, so there is no copy.
     let values = x.storage_mut::<f32>();
-    let arch = level::arch();
-    let bend = |x: &mut [f32]| arch.dispatch(Bend::<F>(x, PhantomData));
     match values.len() < WORTH_SHARING {
-        true => bend(values),
-        false => values.par_chunks_mut(WORTH_SHARING).for_each(bend),
+        true => bend::<F>(values),
+        false => values.par_chunks_mut(WORTH_SHARING).for_each(bend::<F>),
     }
     x
 }
 
-/// A form of GELU.
-trait Form {
+/// Changes values in place.
+pub(super) fn bend<F: Form>(x: &mut [f32]) {
+    level::arch().dispatch(Bend::<F>(x, PhantomData));
+}
+
+/// A function of one number.
+pub(super) trait Form {
     fn of<S: Simd>(simd: S, x: S::f32s) -> S::f32s;
 }
 
-/// With the error function.
+/// GELU with the error function.
 struct Exact;
 
-/// With tanh.
+/// GELU with tanh.
 struct Approximate;
+
+/// ELU.
+pub(super) struct Elu;
 
 struct Bend<'a, F>(&'a mut [f32], PhantomData<F>);
 
@@ -124,24 +123,46 @@ impl Form for Approximate {
     }
 }
 
+impl Form for Elu {
+    #[inline(always)]
+    fn of<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        let low = simd.sub_f32s(exp(simd, x), simd.splat_f32s(1.0));
+        // NaN is not above zero, and stays NaN.
+        simd.select_f32s(simd.greater_than_f32s(x, simd.splat_f32s(0.0)), x, low)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
+    use burn_flex::Flex;
 
-    use super::super::tests::{assert_close, random, values};
-    use super::*;
+    use super::{
+        super::tests::{assert_close, at_every_level, random, values},
+        *,
+    };
+    use crate::kernel::{primitive, reference, tensor};
+
+    type Kernel = fn(FlexTensor) -> FlexTensor;
+
+    /// A kernel, its reference, and the allowed error.
+    type Case = (Kernel, fn(Tensor<Flex, 2>) -> Tensor<Flex, 2>, f32);
 
     #[test]
-    fn it_is_the_reference_also_far_from_zero() {
+    fn they_are_their_references_also_near_zero_and_far_from_it() {
+        let cases: [Case; 3] = [
+            (gelu, reference::gelu, 1e-6),
+            (gelu_tanh, reference::gelu_tanh, 1e-6),
+            (elu, reference::elu, 2e-7),
+        ];
         at_every_level(|| {
-            for (rows, width) in [(1, 3), (7, 40), (3, 7), (20, 3072)] {
-                for scale in [1.0, 30.0] {
+            for (rows, width) in [(1, 1), (1, 3), (7, 40), (3, 7), (20, 3072), (30, 1921)] {
+                for scale in [1e-3, 1.0, 30.0, 60.0] {
                     let x = random([rows, width]) * scale;
-                    let ours = gelu_tanh(primitive(x.clone()));
-                    assert_close::<2>(tensor(ours), reference::gelu_tanh(x.clone()), 1e-6);
-                    let ours = gelu(primitive(x.clone()));
-                    assert_close::<2>(tensor(ours), reference::gelu(x), 1e-6);
+                    for (ours, reference, allowed) in cases {
+                        let ours = ours(primitive(x.clone()));
+                        assert_close::<2>(tensor(ours), reference(x.clone()), allowed);
+                    }
                 }
             }
         });
@@ -149,7 +170,7 @@ mod tests {
 
     /// Values of Python's `x * math.erfc(-x / math.sqrt(2)) / 2`. An error in the tail would not be seen in the sum.
     #[test]
-    fn its_tail_is_exact_to_three_millionths() {
+    fn the_tail_of_gelu_is_exact_to_three_millionths() {
         at_every_level(|| {
             let x = [-5.0f32, -4.0, -3.0, -1.0, 1e-3];
             let expected =
@@ -162,26 +183,31 @@ mod tests {
         });
     }
 
+    /// GELU is -0 if its exponential is infinite. NaN stays NaN.
     #[test]
-    fn the_ends_of_the_exact_one_are_those_of_the_formula() {
+    fn the_ends_are_those_of_the_formulas() {
+        const INFINITY: f32 = f32::INFINITY;
+        let cases: [(Kernel, [f32; 6], [f32; 6]); 3] = [
+            (
+                gelu,
+                [-1e30, -40.0, 0.0, 40.0, 1e30, INFINITY],
+                [0.0, 0.0, 0.0, 40.0, 1e30, INFINITY],
+            ),
+            (gelu_tanh, [-1e9, -40.0, 0.0, 40.0, 1e9, 0.0], [0.0, 0.0, 0.0, 40.0, 1e9, 0.0]),
+            (
+                elu,
+                [-1e9, -INFINITY, -0.0, 0.0, 1e30, INFINITY],
+                [-1.0, -1.0, 0.0, 0.0, 1e30, INFINITY],
+            ),
+        ];
         at_every_level(|| {
-            let x = [-1e30, -40.0, 0.0, 40.0, 1e30, f32::INFINITY, f32::NAN];
-            let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = values(tensor::<Flex, 2>(gelu(primitive(x))));
-            assert_eq!(y[..6], [0.0, 0.0, 0.0, 40.0, 1e30, f32::INFINITY]);
-            assert!(y[6].is_nan());
-        });
-    }
-
-    /// The result is -0 if the exponential is infinite. NaN stays NaN.
-    #[test]
-    fn its_ends_are_those_of_the_formula() {
-        at_every_level(|| {
-            let x = [-1e9, -40.0, 0.0, 40.0, 1e9, f32::NAN];
-            let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
-            let y = values(tensor::<Flex, 2>(gelu_tanh(primitive(x))));
-            assert_eq!(y[..5], [0.0, 0.0, 0.0, 40.0, 1e9]);
-            assert!(y[5].is_nan());
+            for (ours, [a, b, c, d, e, f], expected) in cases {
+                let x = [a, b, c, d, e, f, f32::NAN];
+                let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
+                let y = values(tensor::<Flex, 2>(ours(primitive(x))));
+                assert_eq!(y[..6], expected);
+                assert!(y[6].is_nan());
+            }
         });
     }
 }
