@@ -227,8 +227,8 @@ impl<B: Backend> Cache<B> {
 impl<B: Backend> KeysValues<B> {
     /// Writes new keys and values, `[slots, kv_heads, t, D]`, into their slots.
     pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {
-        self.k.inplace(|cache| kernel::cache_write(cache, k, slots));
-        self.v.inplace(|cache| kernel::cache_write(cache, v, slots));
+        write(&mut self.k, k, slots);
+        write(&mut self.v, v, slots);
     }
 }
 
@@ -246,8 +246,15 @@ impl<B: Backend> Past<'_, B> {
     /// Appends keys and values, `[slots, kv_heads, t, D]`, and returns all that are seen.
     pub(crate) fn with(self, k: Tensor<B, 4>, v: Tensor<B, 4>) -> [Tensor<B, 4>; 2] {
         let Self { cache: [keys, values], slots, seen } = self;
-        keys.inplace(|cache| kernel::cache_write(cache, k, slots));
-        values.inplace(|cache| kernel::cache_write(cache, v, slots));
+        write(keys, k, slots);
+        write(values, v, slots);
         [keys, values].map(|cache| kernel::cache_read(cache, slots, seen))
     }
+}
+
+/// Writes into a cache, which the operation must own, or it would copy it. The new values stand in until then: an
+/// empty tensor, which [`Tensor::inplace`] makes, cannot be allocated on a CUDA GPU.
+fn write<B: Backend>(cache: &mut Tensor<B, 4>, new: Tensor<B, 4>, slots: &[Slot]) {
+    let owned = std::mem::replace(cache, new.clone());
+    *cache = kernel::cache_write(owned, new, slots);
 }

@@ -9,6 +9,8 @@ mod code_tokens;
 mod conv1d;
 mod conv_transpose1d;
 #[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "cuda")]
 mod cuda_source;
 mod draw;
 #[cfg(feature = "cuda")]

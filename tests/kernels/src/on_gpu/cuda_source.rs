@@ -98,7 +98,7 @@ fn compile_those(gpu: &FakeCuda, is_wanted: impl Fn(&str, &str) -> bool) -> usiz
 ///
 /// # Panics
 /// If it is missing but required.
-fn compiler_is_present() -> bool {
+pub(super) fn compiler_is_present() -> bool {
     #[allow(unsafe_code, reason = "opens a library and looks for a name in it")]
     // SAFETY: the library is NVIDIA's, and opening it runs no code of this project.
     let present = unsafe { cudarc::nvrtc::sys::is_culib_present() };

@@ -31,8 +31,9 @@ pub(super) fn random<B: Backend, const D: usize>(
     dtype: DType,
     device: &B::Device,
 ) -> Tensor<B, D> {
-    let values = values(shape.iter().product(), seed);
-    Tensor::<B, D>::from_data(TensorData::new(values, shape), device).cast(dtype)
+    let values = TensorData::new(values(shape.iter().product(), seed), shape);
+    // Converted here: CUDA launches no kernel for an empty tensor, and Burn's conversion asks it to.
+    Tensor::<B, D>::from_data(values.convert_dtype(dtype), (device, dtype))
 }
 
 /// Returns [`random`] sound of the shape `[B, channels, S]`, whose last axis in memory is one of the
@@ -67,6 +68,12 @@ pub(super) fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTen
 
 /// An operation with its own inputs, on any backend.
 pub(super) trait Operation {
+    /// True if an input is empty: Burn cannot send such a tensor to a CUDA GPU.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA asks"))]
+    fn has_empty_input(&self) -> bool {
+        false
+    }
+
     /// Computes its result. Everything except the rounding of inputs and outputs is in f32 or
     /// better.
     fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32>;
@@ -87,6 +94,8 @@ pub(super) fn same_everywhere(name: &str, operation: &impl Operation, tolerance:
             same(&format!("{name} {dtype:?} {backend}"), &expected, &got, tolerance);
         }
     }
+    #[cfg(feature = "cuda")]
+    super::cuda::same_on_cuda(name, operation, tolerance);
 }
 
 /// [`same_everywhere`] with plane shuffles, without fusion.
