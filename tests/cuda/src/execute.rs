@@ -6,7 +6,7 @@ mod matrices;
 
 use crate::{
     convert::convert,
-    instruction::{Comparison, Instruction, LANES, Operation, Source},
+    instruction::{Instruction, LANES, Operation, Source},
     launch::{Cluster, Launch},
     warp::{Group, Places, Wait, Warp},
 };
@@ -182,19 +182,8 @@ impl Running<'_> {
                 let result = std::array::from_fn(|lane| half(high[lane]) << 16 | half(low[lane]));
                 warp.set_words(*to, mask, &result);
             }
-            Operation::Compare { comparison, to, from: [a, b], with } => {
-                let result = match comparison {
-                    Comparison::Words(of) => {
-                        let (a, b) = (warp.words(*a, &places), warp.words(*b, &places));
-                        (0..LANES)
-                            .fold(0, |mask, lane| mask | u32::from(of(a[lane], b[lane])) << lane)
-                    }
-                    Comparison::Doubles(of) => {
-                        let (a, b) = (warp.doubles(*a, &places), warp.doubles(*b, &places));
-                        (0..LANES)
-                            .fold(0, |mask, lane| mask | u32::from(of(a[lane], b[lane])) << lane)
-                    }
-                };
+            Operation::Compare { comparison, to, from, with } => {
+                let result = warp.compared(*comparison, *from, &places);
                 let [first, second] = match with {
                     Some((logic, other)) => {
                         let other = warp.predicate(*other);
@@ -204,6 +193,12 @@ impl Running<'_> {
                 };
                 warp.set_predicate(to[0], mask, first);
                 warp.set_predicate(to[1], mask, second);
+            }
+            Operation::Set { comparison, to, from, yes } => {
+                let result = warp.compared(*comparison, *from, &places);
+                let values =
+                    std::array::from_fn(|lane| if result >> lane & 1 == 1 { *yes } else { 0 });
+                warp.set_words(*to, mask, &values);
             }
             Operation::Predicates(of, to, [a, b]) => {
                 let result = of(warp.predicate(*a), warp.predicate(*b));

@@ -173,6 +173,13 @@ pub(crate) enum Operation {
         from: [Source; 2],
         with: Option<(OfPredicates, Source)>,
     },
+    /// A comparison whose result is a number: these bits, or zero.
+    Set {
+        comparison: Comparison,
+        to: Target,
+        from: [Source; 2],
+        yes: u32,
+    },
     Predicates(OfPredicates, Target, [Source; 2]),
     Select(Target, [Source; 2], Source),
     /// Bits of the first value in the second, from the third on, as many as the fourth; both have so many bits.

@@ -205,7 +205,10 @@ impl Cluster {
         let mut lines = Vec::new();
         for warp in self.warps.iter().take(8) {
             for group in &warp.groups {
-                let text = code.texts.get(group.at).map_or("the end", String::as_str);
+                // Threads at a barrier stand behind it already.
+                let is_behind = matches!(group.wait, Wait::Barrier { .. } | Wait::Cluster { .. });
+                let text = code.texts.get(group.at - usize::from(is_behind));
+                let text = text.map_or("the end", String::as_str);
                 let wait = match group.wait {
                     Wait::Nothing => "runs",
                     Wait::Barrier { .. } => "waits at a barrier",

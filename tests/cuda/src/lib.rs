@@ -29,4 +29,6 @@ mod mbarrier;
 mod memory;
 mod ptx;
 mod tensor_map;
+#[cfg(test)]
+mod tests;
 mod warp;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::{
     decode::Code,
-    instruction::{Doubles, LANES, Source, Special, Target, Words},
+    instruction::{Comparison, Doubles, LANES, Source, Special, Target, Words},
     launch::Launch,
     memory::Range,
 };
@@ -161,6 +161,28 @@ impl Warp {
             Source::Special(special) => self.special(special, places),
             Source::Parameter(offset) => [places.parameters + offset; LANES],
             other => self.words(other, places).map(u64::from),
+        }
+    }
+
+    /// Returns the threads for which a comparison is true.
+    pub(crate) fn compared(
+        &self,
+        comparison: Comparison,
+        [a, b]: [Source; 2],
+        places: &Places,
+    ) -> u32 {
+        let all = |of: &dyn Fn(usize) -> bool| {
+            (0..LANES).fold(0, |mask, lane| mask | u32::from(of(lane)) << lane)
+        };
+        match comparison {
+            Comparison::Words(of) => {
+                let (a, b) = (self.words(a, places), self.words(b, places));
+                all(&|lane| of(a[lane], b[lane]))
+            }
+            Comparison::Doubles(of) => {
+                let (a, b) = (self.doubles(a, places), self.doubles(b, places));
+                all(&|lane| of(a[lane], b[lane]))
+            }
         }
     }
 

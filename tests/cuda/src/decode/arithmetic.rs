@@ -102,6 +102,23 @@ pub(super) fn decoded(
         "mov" => return moved(kind, operands, names).map(Some),
         "cvt" => return converted(parts, operands, names).map(Some),
         "setp" => return compared(parts, operands, names).map(Some),
+        "set" if operands.len() == 3 => {
+            let yes = match parts[parts.len() - 2] {
+                "u32" | "s32" => u32::MAX,
+                "f32" => 1f32.to_bits(),
+                "f16" => u32::from(f16::ONE.to_bits()),
+                "bf16" => u32::from(bf16::ONE.to_bits()),
+                _ => return Err("this type".to_owned()),
+            };
+            let comparison = comparison(parts[1], kind).ok_or("this comparison")?;
+            let from = [names.source(operands[1])?, names.source(operands[2])?];
+            return Ok(Some(Operation::Set {
+                comparison,
+                to: names.target(operands[0])?,
+                from,
+                yes,
+            }));
+        }
         "selp" => {
             let [a, b] = [names.source(operands[1])?, names.source(operands[2])?];
             return Ok(Some(Operation::Select(
@@ -511,9 +528,15 @@ fn converted(parts: &[&str], operands: &[&str], names: &Names<'_>) -> Result<Ope
     let conversion =
         |to| Conversion { to, from, rounding, whole, saturates: has("sat"), relu: has("relu") };
     let target = names.target(operands[0])?;
+    let is_plain =
+        rounding == Rounding::Nearest && !has("sat") && !has("relu") && from == Number::F32;
     if let Some(to) = to_name.strip_suffix("x2") {
         let to = number(to).ok_or("this type")?;
         let from = [names.source(operands[1])?, names.source(operands[2])?];
+        if to == Number::Bf16 && is_plain {
+            let of = words!(|a, b, c| nearest_bf16(a) << 16 | nearest_bf16(b));
+            return Ok(Operation::Words(of, target, [from[0], from[1], Source::Immediate(0)]));
+        }
         return Ok(Operation::ConvertPair(conversion(to), target, from));
     }
     let to = number(to_name).ok_or("this type")?;
@@ -545,8 +568,24 @@ fn converted(parts: &[&str], operands: &[&str], names: &Names<'_>) -> Result<Ope
         (Number::F32, Number::Unsigned(32)) if rounding == Rounding::Nearest => {
             Operation::Words(words!(|a, b, c| (a as f32).to_bits()), target, [source, zero, zero])
         }
+        (Number::F32, Number::F16) if !has("sat") => {
+            let of = words!(|a, b, c| f16::from_bits(a as u16).to_f32().to_bits());
+            Operation::Words(of, target, [source, zero, zero])
+        }
+        (Number::Bf16, Number::F32) if is_plain => {
+            Operation::Words(words!(|a, b, c| nearest_bf16(a)), target, [source, zero, zero])
+        }
+        (Number::F16, Number::F32) if is_plain => {
+            let of = words!(|a, b, c| u32::from(f16::from_f32(f32::from_bits(a)).to_bits()));
+            Operation::Words(of, target, [source, zero, zero])
+        }
         _ => Operation::Convert(conversion(to), target, source),
     })
+}
+
+/// Rounds the bits of a float to those of the nearest bf16.
+fn nearest_bf16(bits: u32) -> u32 {
+    u32::from(bf16::from_f32(f32::from_bits(bits)).to_bits())
 }
 
 fn compared(parts: &[&str], operands: &[&str], names: &Names<'_>) -> Result<Operation, String> {

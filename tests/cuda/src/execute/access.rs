@@ -15,18 +15,11 @@ impl Running<'_> {
     pub(super) fn access(&mut self, operation: &Operation, mask: u32) -> Result<Next, String> {
         match operation {
             Operation::Load { space, number, to, from, acquires } => {
-                let bytes = number.bytes();
-                let addresses = self.addresses(*from);
-                let mut values = vec![[0u64; LANES]; to.len()];
-                for lane in lanes(mask) {
-                    let start = self.reach(*space, lane, addresses[lane], bytes * to.len())?;
-                    for (at, values) in values.iter_mut().enumerate() {
-                        values[lane] =
-                            extended(*number, load(start.wrapping_add(at * bytes), bytes));
-                    }
-                }
-                for (to, values) in to.iter().zip(&values) {
-                    self.warp.set_doubles(*to, mask, values);
+                match to.as_slice() {
+                    &[a] => self.load([a], (*space, *number), *from, mask)?,
+                    &[a, b] => self.load([a, b], (*space, *number), *from, mask)?,
+                    &[a, b, c, d] => self.load([a, b, c, d], (*space, *number), *from, mask)?,
+                    _ => return Err("a load of so many numbers".to_owned()),
                 }
                 if *acquires {
                     std::sync::atomic::fence(Ordering::SeqCst);
@@ -50,6 +43,28 @@ impl Running<'_> {
             _ => unreachable!("the caller chose"),
         }
         Ok(Next::Following)
+    }
+
+    fn load<const N: usize>(
+        &mut self,
+        to: [Target; N],
+        (space, number): (Space, Number),
+        from: Address,
+        mask: u32,
+    ) -> Result<(), String> {
+        let bytes = number.bytes();
+        let addresses = self.addresses(from);
+        let mut values = [[0u64; LANES]; N];
+        for lane in lanes(mask) {
+            let start = self.reach(space, lane, addresses[lane], bytes * N)?;
+            for (at, values) in values.iter_mut().enumerate() {
+                values[lane] = extended(number, load(start.wrapping_add(at * bytes), bytes));
+            }
+        }
+        for (to, values) in to.iter().zip(&values) {
+            self.warp.set_doubles(*to, mask, values);
+        }
+        Ok(())
     }
 
     pub(super) fn addresses(&self, address: Address) -> Doubles {
