@@ -15,10 +15,10 @@ impl Running<'_> {
     pub(super) fn access(&mut self, operation: &Operation, mask: u32) -> Result<Next, String> {
         match operation {
             Operation::Load { space, number, to, from, acquires } => {
-                match to.as_slice() {
-                    &[a] => self.load([a], (*space, *number), *from, mask)?,
-                    &[a, b] => self.load([a, b], (*space, *number), *from, mask)?,
-                    &[a, b, c, d] => self.load([a, b, c, d], (*space, *number), *from, mask)?,
+                match *to.as_slice() {
+                    [a] => self.load([a], (*space, *number), *from, mask)?,
+                    [a, b] => self.load([a, b], (*space, *number), *from, mask)?,
+                    [a, b, c, d] => self.load([a, b, c, d], (*space, *number), *from, mask)?,
                     _ => return Err("a load of so many numbers".to_owned()),
                 }
                 if *acquires {
