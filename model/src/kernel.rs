@@ -65,7 +65,7 @@ pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
 pub use norms::{ada_norm, modulate, norm_rotate, rms_norm, rotate};
 pub use pointwise::{elu, gelu, gelu_tanh, half_snake, layer_norm};
-pub use products::{gated_linear, linear_added};
+pub use products::{batched_product, gated_linear, linear_added};
 pub use reference::{clamp, silu, soft_clamp, softplus};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Packing, Precision, Weight, pack_filter, q8_from_words, quantize_q8};

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::{Backend, assert_applies, assert_same_dtype, is_empty, primitive, tensor};
+use super::{
+    Backend, assert_applies, assert_same_dtype, batched_product, is_empty, primitive, tensor,
+};
 
 /// The keys that a query may see, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +129,7 @@ pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor
     assert_applies::<B>("attention_weights", q.dtype(), k.dtype(), []);
     let k = k.cast(q.dtype());
     let q = q.clone().mul_scalar((q.dims()[3] as f64).powf(-0.5));
-    activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)
+    activation::softmax(batched_product(q, k.swap_dims(2, 3)).cast(DType::F32), 3)
 }
 
 /// Reference of [`attention`], of the same shapes. It works on blocks of queries, so a window also

@@ -53,6 +53,7 @@ where
 {
     const DRAWS: bool = true;
 
+    kernel! { batched_product = matrix::matmul }
     kernel! { rms_norm = rms_norm::rms_norm }
     kernel! { ada_norm = ada_norm::ada_norm }
     kernel! { norm_rotate = norm_rotate::norm_rotate }

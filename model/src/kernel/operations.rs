@@ -60,6 +60,11 @@ macro_rules! operations {
             primitive(super::products::reference_added(residual, gate, x, weight.into()))
         }
 
+        /// See [`batched_product`](super::batched_product).
+        fn batched_product(left: Float, right: Float) -> Float {
+            primitive(reference::batched_product(left, right))
+        } as [multiplied(&left, &right)]
+
         // Norms, gates and positions.
 
         // ANCHOR: row

@@ -42,6 +42,11 @@ pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2
     }
 }
 
+/// Reference of [`batched_product`](super::batched_product), of the same shapes.
+pub fn batched_product<B: Backend>(left: Tensor<B, 4>, right: Tensor<B, 4>) -> Tensor<B, 4> {
+    left.matmul(right)
+}
+
 /// Reference of [`super::conv1d`], with the same shapes.
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,

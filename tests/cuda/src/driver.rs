@@ -406,7 +406,7 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, _stream: CUs
                 CUresult::CUDA_ERROR_INVALID_VALUE,
             );
         }
-        // SAFETY: memory of the device was checked; the caller answers for that of the host.
+        // SAFETY: memory of the device was checked; the caller answers for memory of the host.
         unsafe { ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, copy.WidthInBytes) };
     }
     status()
@@ -586,6 +586,7 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
         | T::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 => 2,
         T::CU_TENSOR_MAP_DATA_TYPE_UINT32
         | T::CU_TENSOR_MAP_DATA_TYPE_INT32
+        | T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
         | T::CU_TENSOR_MAP_DATA_TYPE_FLOAT32 => 4,
         T::CU_TENSOR_MAP_DATA_TYPE_UINT64
         | T::CU_TENSOR_MAP_DATA_TYPE_INT64

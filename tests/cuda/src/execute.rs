@@ -24,7 +24,7 @@ pub(crate) enum Turn {
     Waits(usize),
 }
 
-/// What follows an instruction.
+/// The way on after an instruction.
 enum Next {
     Following,
     /// The threads go elsewhere, or wait.

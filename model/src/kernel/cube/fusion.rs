@@ -224,6 +224,13 @@ fn like<T: TensorMetadata>(x: &T) -> (Shape, DType) {
     (x.shape(), x.dtype())
 }
 
+/// A product of batches of matrices.
+fn multiplied<T: TensorMetadata>(left: &T, right: &T) -> (Shape, DType) {
+    let ([batch, heads, rows, _], [.., columns]) =
+        (left.shape().dims::<4>(), right.shape().dims::<4>());
+    ([batch, heads, rows, columns].into(), left.dtype())
+}
+
 /// A convolution.
 fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shape, DType) {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
@@ -302,6 +309,7 @@ impl<B: FusionBackend + Decodes> Backend for Fusion<B> {
     kernel! { record norm_rotate }
     kernel! { record swiglu }
     // ANCHOR_END: record
+    kernel! { record batched_product }
     kernel! { record attention }
     kernel! { record cache_write }
     kernel! { record code_tokens }

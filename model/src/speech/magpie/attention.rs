@@ -114,7 +114,7 @@ impl<B: Backend> CrossAttention<B> {
                 weighted / sum
             }
         };
-        let mixed = weights.clone().cast(v.dtype()).matmul(v.clone());
+        let mixed = kernel::batched_product(weights.clone().cast(v.dtype()), v.clone());
         (self.o_net.forward(joined(mixed)), weights)
     }
 }

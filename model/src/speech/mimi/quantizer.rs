@@ -15,7 +15,7 @@ use burn::{
 use super::Config;
 use crate::{
     Backend, Tap,
-    kernel::ConvGeometry,
+    kernel::{self, ConvGeometry},
     nn::{Conv1d, ones, random},
 };
 
@@ -191,7 +191,9 @@ impl<B: Backend> Codebook<B> {
         let centroids = self.embed_sum.val().cast(DType::F32) / usage.unsqueeze_dim(1);
         // |x - c|^2 = |x|^2 - 2 x c + |c|^2, and the first term is the same for all codes.
         let squares = centroids.clone().square().sum_dim(1).transpose();
-        let distances = squares - x.matmul(centroids.clone().transpose()) * 2.0;
+        let products =
+            kernel::batched_product(x.unsqueeze(), centroids.clone().transpose().unsqueeze());
+        let distances = squares - products.squeeze_dims::<2>(&[0, 1]) * 2.0;
         let nearest = distances.argmin(1).squeeze_dim::<1>(1);
         (nearest.clone(), centroids.select(0, nearest))
     }

@@ -8,7 +8,8 @@ use crate::{
     memory::Range,
 };
 
-/// Where the number of a block begins in an address of shared memory, plus one; zero is the block of the thread.
+/// The bit at which the number of a block begins in an address of shared memory; it is one more than the rank, and zero means
+/// the own block.
 const RANK: u32 = 24;
 
 impl Running<'_> {

@@ -1,9 +1,38 @@
 //! Products without matrix units, compared with the CPU.
 
-use acestep_model::kernel::variants;
+use acestep_model::{
+    Backend,
+    kernel::{self, variants},
+};
 use burn::tensor::{DType, Tensor};
 
-use super::testing::{Plain, primitive, random, read, same, tensor};
+use super::testing::{Operation, Plain, primitive, random, read, same, same_everywhere, tensor};
+
+/// Queries and keys of heads, of which the keys lie the other way round.
+struct Batches {
+    heads: usize,
+    rows: usize,
+    terms: usize,
+    columns: usize,
+}
+
+impl Operation for Batches {
+    fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+        let &Self { heads, rows, terms, columns } = self;
+        let left = random::<B, 4>([2, heads, rows, terms], 1, dtype, device);
+        let right = random::<B, 4>([2, heads, columns, terms], 2, dtype, device);
+        read(kernel::batched_product(left, right.swap_dims(2, 3)))
+    }
+}
+
+/// NVIDIA's matrix units would round f32 to tf32, which is two hundred times further off.
+#[test]
+fn products_of_batches_keep_their_type() {
+    for (heads, rows, terms, columns) in [(1, 1, 64, 9), (3, 70, 64, 80), (2, 64, 128, 64)] {
+        let name = format!("{heads} heads, {rows} x {terms} to {columns}");
+        same_everywhere(&name, &Batches { heads, rows, terms, columns }, 2e-6);
+    }
+}
 
 /// The path of NVIDIA GPUs in f32, on any GPU. Weights are transposed, as in the networks.
 #[test]
