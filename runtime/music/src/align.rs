@@ -83,7 +83,9 @@ pub(crate) mod expected {
 
     pub(crate) fn matrix(case: &Value) -> Matrix {
         let shape = wholes(&case["shape"]);
-        Matrix { rows: shape[0], columns: shape[1], values: floats(&case["in"]) }
+        // Written as f32, with as many digits as it needs.
+        let values = floats(&case["in"]).into_iter().map(|x| f64::from(x as f32)).collect();
+        Matrix { rows: shape[0], columns: shape[1], values }
     }
 
     /// Reads the maps of several heads, or one map.

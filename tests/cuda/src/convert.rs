@@ -106,7 +106,7 @@ fn narrowed(float: f64, to: Number, rounding: Rounding) -> u64 {
         Number::F16 => {
             let step = |x: f16, up: bool| {
                 let bits = x.to_bits();
-                let away = (x.to_f32() > 0.0) == up;
+                let away = x.is_sign_positive() == up;
                 f16::from_bits(if away { bits + 1 } else { bits.wrapping_sub(1) })
             };
             u64::from(directed(float, f16::from_f64(float), rounding, f16::to_f64, step).to_bits())
@@ -114,7 +114,7 @@ fn narrowed(float: f64, to: Number, rounding: Rounding) -> u64 {
         Number::Bf16 => {
             let step = |x: bf16, up: bool| {
                 let bits = x.to_bits();
-                let away = (x.to_f32() > 0.0) == up;
+                let away = x.is_sign_positive() == up;
                 bf16::from_bits(if away { bits + 1 } else { bits.wrapping_sub(1) })
             };
             u64::from(

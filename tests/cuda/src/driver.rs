@@ -12,7 +12,7 @@ use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -36,9 +36,6 @@ use crate::{
 const MEMORY: usize = 8 << 30;
 
 static ALLOCATIONS: Allocations = Allocations::new();
-
-/// The modules that were loaded; they live as long as the process.
-static MODULES: Mutex<Vec<&'static Loaded>> = Mutex::new(Vec::new());
 
 /// The first error of a kernel, which all later calls return.
 static FAILED: OnceLock<CUresult> = OnceLock::new();
@@ -434,11 +431,10 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut CUmodule, image: *const c_voi
     let functions = parsed.kernels.iter().map(|kernel| {
         let code = Code::decode(kernel, |name| globals.get(name).copied());
         let function: &'static Function =
-            Box::leak(Box::new(Function { code, shared: AtomicUsize::new(SHARED_BY_DEFAULT) }));
+            Box::leak(Box::new(Function { code, shared: AtomicUsize::new(0) }));
         (kernel.name.clone(), function)
     });
     let loaded: &'static Loaded = Box::leak(Box::new(Loaded { functions: functions.collect() }));
-    MODULES.lock().unwrap_or_else(PoisonError::into_inner).push(loaded);
     // SAFETY: as the driver demands.
     unsafe { module.write(ptr::from_ref(loaded).cast_mut().cast()) };
     CUresult::CUDA_SUCCESS

@@ -49,7 +49,7 @@ impl Running<'_> {
     pub(crate) fn turn(mut self) -> Result<Turn, String> {
         let (mut count, mut since_poll, mut useful) = (0, 0, 0);
         while count < TURN {
-            self.wake();
+            useful += usize::from(self.wake());
             if self.warp.groups.is_empty() {
                 return Ok(Turn::Done(count));
             }
@@ -90,7 +90,9 @@ impl Running<'_> {
     }
 
     /// Lets groups go on whose barrier was complete.
-    fn wake(&mut self) {
+    ///
+    /// Returns true if one does.
+    fn wake(&mut self) -> bool {
         let block = self.warp.block;
         let mut woken = false;
         for group in &mut self.warp.groups {
@@ -109,6 +111,7 @@ impl Running<'_> {
         if woken {
             self.warp.join();
         }
+        woken
     }
 
     fn located(&self, at: usize, error: &str) -> String {
@@ -317,10 +320,10 @@ impl Running<'_> {
         Next::Placed
     }
 
-    /// Returns the threads of the mask operand that exist.
-    fn members(&self, mask: Source) -> u32 {
-        let masks = self.warp.words(mask, &self.places);
-        masks.iter().fold(0, |all, mask| all | mask) & self.warp.alive()
+    /// Returns the threads in the mask operands of `mask`'s threads that did not end.
+    fn members(&self, members: Source, mask: u32) -> u32 {
+        let masks = self.warp.words(members, &self.places);
+        lanes(mask).fold(0, |all, lane| all | masks[lane]) & self.warp.alive()
     }
 }
 

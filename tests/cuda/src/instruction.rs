@@ -279,7 +279,8 @@ pub(crate) enum Operation {
         present: Option<Source>,
     },
     CopyCommit,
-    CopyWait(u64),
+    /// So many groups may be on their way; `None`: nothing may, committed or not.
+    CopyWait(Option<u64>),
     TensorLoad {
         to: Address,
         map: Source,

@@ -271,7 +271,10 @@ impl Launch<'_> {
                     queue.next += 1;
                     Some(Cluster::new(self, queue.next - 1))
                 } else {
-                    queue.stalled.pop_front()
+                    // Those that compute may be what the others wait for.
+                    let suspect =
+                        queue.idle > STALLED_TURNS * (queue.stalled.len() + queue.running);
+                    if suspect && queue.running > 0 { None } else { queue.stalled.pop_front() }
                 };
                 match cluster {
                     Some(cluster) => {
@@ -293,8 +296,9 @@ impl Launch<'_> {
                 Ok((Progress::Done, _)) => queue.idle = 0,
                 Ok((Progress::Stalled, useful)) => {
                     queue.idle = if useful > 0 { 0 } else { queue.idle + 1 };
-                    let all = queue.stalled.len() + 1;
-                    if queue.next == clusters && queue.idle > STALLED_TURNS * all {
+                    let all = queue.stalled.len() + queue.running + 1;
+                    let is_last = queue.running == 0 && queue.next == clusters;
+                    if is_last && queue.idle > STALLED_TURNS * all {
                         let place = cluster.description(self.code);
                         queue.error = Some(format!("all threads wait for ever:\n{place}"));
                     }

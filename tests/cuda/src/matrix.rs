@@ -15,7 +15,7 @@ pub(crate) struct Shape {
 }
 
 /// A matrix in memory that `wmma` loads or stores. Its place in registers is not specified; here the numbers are
-/// there row by row, one register of all threads after the other.
+/// there row by row, those of one thread after the other's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fragment {
     pub(crate) rows: usize,
@@ -109,9 +109,10 @@ impl Fragment {
         place * self.number.bytes()
     }
 
-    /// Returns the number in a place of a register: the registers of all threads follow each other.
-    pub(crate) fn index(self, register: usize, lane: usize, item: usize) -> usize {
-        (register * LANES + lane) * self.number.per_register() + item
+    /// Returns the number in a place of one of `count` registers: those of a thread follow each other, so that number
+    /// `i` of a thread is the same in every type.
+    pub(crate) fn index(self, [register, count]: [usize; 2], lane: usize, item: usize) -> usize {
+        (lane * count + register) * self.number.per_register() + item
     }
 
     fn matrix(self, registers: &[Words]) -> Vec<f32> {
@@ -119,7 +120,7 @@ impl Fragment {
         for register in 0..registers.len() {
             for lane in 0..LANES {
                 for item in 0..self.number.per_register() {
-                    let at = self.index(register, lane, item);
+                    let at = self.index([register, registers.len()], lane, item);
                     if at < matrix.len() {
                         matrix[at] = self.number.read(
                             registers,
@@ -152,7 +153,7 @@ pub(crate) fn multiply_fragments(
     for register in 0..c.len() {
         for lane in 0..LANES {
             for item in 0..per {
-                let at = sums.index(register, lane, item);
+                let at = sums.index([register, c.len()], lane, item);
                 let (row, column) = (at / n, at % n);
                 let mut sum = old[at];
                 for term in 0..k {

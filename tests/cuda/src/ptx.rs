@@ -189,11 +189,13 @@ fn matching(text: &str) -> Option<usize> {
 fn variable(text: &str) -> Result<(String, Variable), String> {
     let (declaration, initial) = text.split_once('=').unwrap_or((text, ""));
     let mut words = declaration.split_whitespace();
-    let (mut align, mut size, mut count, mut name) = (0, 0, 1, None);
+    let (mut align, mut size, mut count, mut name, mut is_pointer) = (0, 0, 1, None, false);
     while let Some(word) = words.next() {
         match word {
+            // The alignment of what a parameter points to.
+            ".align" if is_pointer => drop(words.next()),
             ".align" => align = words.next().and_then(|n| n.parse().ok()).unwrap_or(1),
-            ".ptr" => {}
+            ".ptr" => is_pointer = true,
             _ if word.starts_with('.') => {
                 let number = word.trim_start_matches(['.', 'b', 'u', 's', 'f']);
                 match word {

@@ -235,9 +235,17 @@ fn of_words(parts: &[&str], operands: usize) -> Option<OfWords> {
     if kind == "f32" {
         let saturates = has("sat");
         return Some(match name {
-            "add" if saturates => floats!(|a, b, c| (a + b).clamp(0.0, 1.0)),
-            "fma" if saturates => floats!(|a, b, c| a.mul_add(b, c).clamp(0.0, 1.0)),
-            "mul" if saturates => floats!(|a, b, c| (a * b).clamp(0.0, 1.0)),
+            "add" if saturates => floats!(|a, b, c| saturated(a + b)),
+            "fma" if saturates => floats!(|a, b, c| saturated(a.mul_add(b, c))),
+            "mul" if saturates => floats!(|a, b, c| saturated(a * b)),
+            "fma" if has("rm") => floats!(|a, b, c| {
+                // Exact but for the last bits of a double.
+                let exact = f64::from(a).mul_add(f64::from(b), f64::from(c));
+                let nearest = exact as f32;
+                if f64::from(nearest) > exact { nearest.next_down() } else { nearest }
+            }),
+            // No kernel has them.
+            _ if ["rz", "rm", "rp"].into_iter().any(has) => return None,
             "add" => floats!(|a, b, c| a + b),
             "sub" => floats!(|a, b, c| a - b),
             "mul" => floats!(|a, b, c| a * b),
@@ -305,6 +313,7 @@ fn of_words(parts: &[&str], operands: usize) -> Option<OfWords> {
             _ => None,
         };
     }
+    let is_whole = matches!((name, kind), ("mul" | "mad", "s32" | "u32"));
     // Words of 16 bits keep nothing above them.
     Some(match (name, kind) {
         ("add", "u16" | "s16") => words!(|a, b, c| a.wrapping_add(b) & 0xffff),
@@ -326,6 +335,10 @@ fn of_words(parts: &[&str], operands: usize) -> Option<OfWords> {
         ("max", "u16") => words!(|a, b, c| (a & 0xffff).max(b & 0xffff)),
         ("min", "s16") => words!(|a, b, c| u32::from((a as i16).min(b as i16) as u16)),
         ("max", "s16") => words!(|a, b, c| u32::from((a as i16).max(b as i16) as u16)),
+        ("mul", "u16") if has("hi") => words!(|a, b, c| ((a & 0xffff) * (b & 0xffff)) >> 16),
+        ("mul" | "mad" | "mul24" | "mad24", _) if has("hi") && !is_whole => return None,
+        ("abs", "s16") => words!(|a, b, c| u32::from((a as i16).unsigned_abs())),
+        ("min" | "max", _) if has("relu") => return None,
         ("and", _) => words!(|a, b, c| a & b),
         ("or", _) => words!(|a, b, c| a | b),
         ("xor", _) => words!(|a, b, c| a ^ b),
@@ -375,19 +388,32 @@ fn of_words(parts: &[&str], operands: usize) -> Option<OfWords> {
         ("popc", _) => words!(|a, b, c| a.count_ones()),
         ("clz", _) => words!(|a, b, c| a.leading_zeros()),
         ("brev", _) => words!(|a, b, c| a.reverse_bits()),
+        ("bfind", "u32") if has("shiftamt") => {
+            words!(|a, b, c| if a == 0 { u32::MAX } else { a.leading_zeros() })
+        }
         ("bfind", "u32") => words!(|a, b, c| 31u32.wrapping_sub(a.leading_zeros())),
         ("prmt", _) if parts.len() == 2 => words!(|a, b, c| permuted(a, b, c)),
         ("bfe", "u32") => words!(|a, b, c| field(a, b & 0xff, c & 0xff)),
         ("bfe", "s32") => words!(|a, b, c| signed_field(a, b & 0xff, c & 0xff)),
-        ("shf", _) if has("l") => words!(|a, b, c| {
-            let both = u64::from(b) << 32 | u64::from(a);
-            ((both << (c & 31)) >> 32) as u32
-        }),
-        ("shf", _) if has("r") => {
+        ("shf", _) if has("l") && has("wrap") => {
+            words!(|a, b, c| (((u64::from(b) << 32 | u64::from(a)) << (c & 31)) >> 32) as u32)
+        }
+        ("shf", _) if has("r") && has("wrap") => {
             words!(|a, b, c| ((u64::from(b) << 32 | u64::from(a)) >> (c & 31)) as u32)
+        }
+        ("shf", _) if has("l") => {
+            words!(|a, b, c| (((u64::from(b) << 32 | u64::from(a)) << c.min(32)) >> 32) as u32)
+        }
+        ("shf", _) if has("r") => {
+            words!(|a, b, c| ((u64::from(b) << 32 | u64::from(a)) >> c.min(32)) as u32)
         }
         _ => return None,
     })
+}
+
+/// Returns a number from 0 to 1; NaN becomes 0.
+fn saturated(x: f32) -> f32 {
+    if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) }
 }
 
 /// Selects four bytes of `b:a`.
@@ -435,12 +461,6 @@ fn of_doubles(parts: &[&str]) -> Option<OfDoubles> {
             "rcp" => f64s!(|a, b, c| 1.0 / a),
             _ => return None,
         });
-    }
-    // Two floats of 32 bits in a register.
-    if kind == "f32x2" {
-        let pair = |x: u64| [f32::from_bits(x as u32), f32::from_bits((x >> 32) as u32)];
-        let _ = pair;
-        return None;
     }
     if !matches!(kind, "u64" | "s64" | "b64") || has("cc") {
         return None;

@@ -118,9 +118,9 @@ pub(super) fn decoded(
                 }
             }
             "commit_group" => Operation::CopyCommit,
-            "wait_all" => Operation::CopyWait(0),
+            "wait_all" => Operation::CopyWait(None),
             "wait_group" => match source(0)? {
-                Source::Immediate(pending) => Operation::CopyWait(pending),
+                Source::Immediate(pending) => Operation::CopyWait(Some(pending)),
                 _ => return Err("a count in a register".to_owned()),
             },
             "bulk"

@@ -39,7 +39,9 @@ impl Running<'_> {
                 }
             }
             Operation::Atomic { space, atomic, number, to, at, with, .. } => {
-                self.atomic((*space, *at), (*atomic, *number), *to, *with, mask)?;
+                if self.atomic((*space, *at), (*atomic, *number), *to, *with, mask)? {
+                    return Ok(Next::Yield);
+                }
             }
             _ => unreachable!("the caller chose"),
         }
@@ -173,6 +175,7 @@ impl Running<'_> {
         self.warp.set_doubles(*to, mask, &moved);
     }
 
+    /// Returns true if an exchange failed, so that another thread may have to run first.
     fn atomic(
         &mut self,
         (space, at): (Space, Address),
@@ -180,17 +183,21 @@ impl Running<'_> {
         to: Target,
         with: [Source; 2],
         mask: u32,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let addresses = self.addresses(at);
+        let mut failed = false;
         let [first, second] = with.map(|source| self.warp.doubles(source, &self.places));
         let mut old = [0; LANES];
         for lane in lanes(mask) {
             let place = self.reach(space, lane, addresses[lane], number.bytes())?;
-            let change = |old: u64| combined(atomic, number, old, first[lane], second[lane]);
+            let low = u64::MAX >> (64 - 8 * number.bytes());
+            let [a, b] = [first[lane] & low, second[lane] & low];
+            let change = |old: u64| combined(atomic, number, old, a, b);
             old[lane] = changed(place, number.bytes(), change);
+            failed |= atomic == Atomic::CompareExchange && old[lane] != a;
         }
         self.warp.set_doubles(to, mask, &old);
-        Ok(())
+        Ok(failed)
     }
 }
 

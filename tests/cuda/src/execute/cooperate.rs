@@ -23,7 +23,7 @@ impl Running<'_> {
         let places = self.places;
         match operation {
             Operation::Shuffle { shuffle, to, value, lane, clamp, mask: members } => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
                 let [values, by, clamp] =
@@ -45,7 +45,7 @@ impl Running<'_> {
                 self.warp.set_predicate(to[1], mask, found);
             }
             Operation::Vote { vote, to, value, mask: members } => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
                 let votes = self.warp.predicate(*value) & mask;
@@ -60,7 +60,7 @@ impl Running<'_> {
                 }
             }
             Operation::Match { to, value, mask: members } => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
                 let values = self.warp.doubles(*value, &places);
@@ -69,7 +69,7 @@ impl Running<'_> {
                 self.warp.set_words(*to, mask, &result);
             }
             Operation::Reduce { atomic, number, to, value, mask: members } => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
                 let values = self.warp.doubles(*value, &places);
@@ -79,7 +79,7 @@ impl Running<'_> {
                 self.warp.set_doubles(*to, mask, &[all.unwrap_or(0); LANES]);
             }
             Operation::Elect { to, mask: members } => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
                 let first = mask.trailing_zeros();
@@ -88,7 +88,7 @@ impl Running<'_> {
             }
             Operation::ActiveMask(to) => self.warp.set_words(*to, mask, &[mask; LANES]),
             Operation::WarpBarrier(members) => {
-                if self.members(*members) & !mask != 0 {
+                if self.members(*members, mask) & !mask != 0 {
                     return Ok(self.wait_for_threads(at));
                 }
             }
@@ -144,6 +144,9 @@ impl Running<'_> {
                 let present = present.map(|source| self.warp.words(source, &places));
                 for lane in lanes(mask) {
                     let present = present.map_or(*bytes, |present| present[lane] as usize);
+                    if present > *bytes {
+                        return Err(format!("a copy reads {present} of {bytes} bytes"));
+                    }
                     let to = self.reach(Space::Shared, lane, to[lane], *bytes)? as u64;
                     let from = match present {
                         0 => 0,
@@ -170,10 +173,10 @@ impl Running<'_> {
             Operation::CopyWait(pending) => {
                 for lane in lanes(mask) {
                     let copies = &mut self.warp.copies[lane];
-                    while copies.groups.len() as u64 > *pending {
+                    while copies.groups.len() as u64 > pending.unwrap_or(0) {
                         copies.groups.pop_front().into_iter().flatten().for_each(copy);
                     }
-                    if *pending == 0 {
+                    if pending.is_none() {
                         copies.open.drain(..).for_each(copy);
                     }
                 }
@@ -307,6 +310,11 @@ impl Running<'_> {
             let shared = self.cluster.blocks[block].shared_range();
             if !shared.contains(shared.start + u64::from(to), map.tile_bytes()) {
                 return Err(format!("a tile at {to:#x} of shared memory, where nothing is"));
+            }
+            if !shared.contains(shared.start + u64::from(barrier), 8) {
+                return Err(format!(
+                    "a barrier at {barrier:#x} of shared memory, where nothing is"
+                ));
             }
             let allocation = self
                 .launch

@@ -118,7 +118,7 @@ impl Running<'_> {
         for register in 0..registers {
             for lane in 0..LANES {
                 for item in 0..fragment.number.per_register() {
-                    let number = fragment.index(register, lane, item);
+                    let number = fragment.index([register, registers], lane, item);
                     let address = start + fragment.offset(number, stride) as u64;
                     let place = self.reach(space, lane, address, bytes)?;
                     visit(place, register, lane, (item * 8 * bytes) as u32, bytes);

@@ -33,6 +33,9 @@ pub(super) fn devices() -> Vec<CudaDevice> {
         true => cudarc::driver::CudaContext::device_count().unwrap_or(0),
         false => 0,
     };
+    if std::env::var_os("CUDA_IN_SOFTWARE").is_some() {
+        assert_eq!(count, 2, "the driver in software is not loaded");
+    }
     (0..count as usize).map(CudaDevice::new).collect()
 }
 

@@ -8,7 +8,7 @@ use burn::tensor::{DType, Tensor};
 
 use super::testing::{Operation, Plain, primitive, random, read, same, same_everywhere, tensor};
 
-/// Queries and keys of heads, of which the keys lie the other way round.
+/// Queries and keys of some heads; the keys are transposed.
 struct Batches {
     heads: usize,
     rows: usize,
