@@ -14,17 +14,17 @@ use crate::{
 /// Instructions of a turn.
 const TURN: usize = 20_000;
 
-/// Instructions after which a turn that ends at a poll was of use.
+/// Instructions between two polls that count as progress, if there are more.
 const OF_USE: usize = 24;
 
-/// The end of a turn, and the number of instructions of use.
+/// The end of a turn, and the number of instructions that made progress.
 pub(crate) enum Turn {
     /// All threads ended.
     Done(usize),
     Waits(usize),
 }
 
-/// The way on after an instruction.
+/// The next step of a group.
 enum Next {
     Following,
     /// The threads go elsewhere, or wait.
@@ -305,7 +305,7 @@ impl Running<'_> {
         if group.mask == 0 {
             self.warp.groups.swap_remove(at);
         }
-        // Those who waited for these threads try again.
+        // Threads that waited for these try again.
         for group in &mut self.warp.groups {
             if group.wait == Wait::Threads {
                 group.wait = Wait::Nothing;

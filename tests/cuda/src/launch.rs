@@ -1,6 +1,6 @@
 //! A launch: blocks in clusters, which run until nothing is left.
 //!
-//! Every block gets its turn, so that blocks may wait for each other. If nobody comes further, the launch fails.
+//! Every block gets its turn, so that blocks may wait for each other. If no thread makes progress, the launch fails.
 
 use std::{
     collections::VecDeque,
@@ -18,10 +18,10 @@ use crate::{
 /// Alignment of shared memory: patterns of lines in it repeat after so many bytes.
 const SHARED_ALIGNMENT: usize = 1024;
 
-/// Turns of a cluster without an instruction of use, after which other clusters run.
+/// Turns of a cluster without progress, after which other clusters run.
 const IDLE_TURNS: usize = 64;
 
-/// Turns of all clusters without an instruction of use, after which the launch has failed.
+/// Turns of all clusters without progress, after which the launch has failed.
 const STALLED_TURNS: usize = 64;
 
 /// Largest shared memory of a block without and with the function's attribute.
@@ -165,7 +165,7 @@ impl Cluster {
         }
     }
 
-    /// Runs until all threads ended or all wait. Returns also the number of instructions of use.
+    /// Runs until all threads ended or all wait. Also returns the number of instructions that made progress.
     fn run(&mut self, launch: &Launch<'_>) -> Result<(Progress, usize), String> {
         let mut useful = 0;
         self.idle = 0;

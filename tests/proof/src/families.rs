@@ -128,7 +128,7 @@ impl GoldenSource {
     /// mistake in them is found at once, and checkpoints are large.
     ///
     /// # Errors
-    /// If the directory has none, or another one.
+    /// No tokenizer in the directory, or another one.
     pub(crate) fn with_tokenizers(
         root: Option<&Path>,
         read: impl FnOnce() -> Result<Self>,

@@ -37,7 +37,7 @@ struct EncoderBlock<B: Backend> {
 /// The past of a signal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SeaNetState<B: Backend> {
-    /// Of each convolution, in their order.
+    /// One for each convolution, in their order.
     convs: Vec<ConvState<B>>,
     has_begun: bool,
 }

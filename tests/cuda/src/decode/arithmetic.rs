@@ -644,7 +644,7 @@ fn comparison(name: &str, kind: &str) -> Option<Comparison> {
                 "le" | "ls" => by!(|order| matches!(order, Some(Less | Equal))),
                 "gt" | "hi" => by!(|order| order == Some(Greater)),
                 "ge" | "hs" => by!(|order| matches!(order, Some(Greater | Equal))),
-                // Those with a `u` are true of NaN too.
+                // Names with `u` are also true for NaN.
                 "equ" => by!(|order| matches!(order, None | Some(Equal))),
                 "neu" => by!(|order| order != Some(Equal)),
                 "ltu" => by!(|order| matches!(order, None | Some(Less))),

@@ -321,7 +321,7 @@ fn wgmma(parts: &[&str], operands: &[&str], names: &Names<'_>) -> Result<Operati
     }
     let is_one = |at: usize| match operands.get(at).map(|operand| names.source(operand)) {
         Some(Ok(Source::Immediate(value))) => Ok(value == 1),
-        _ => Err("an option that is no number"),
+        _ => Err("an option in a register"),
     };
     let in_registers = operands[1].starts_with('{');
     if !is_one(4)? || !is_one(5)? {
